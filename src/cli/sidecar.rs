@@ -1,0 +1,326 @@
+//! Puts the sidecar together and takes it apart again.
+//!
+//! The one place that knows every layer. Never serves before everything that the store had is taken up.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::base::clock::Clock;
+use crate::base::mint::Mint;
+use crate::base::tasks::Tasks;
+use crate::config::Config;
+use crate::engine::{Engine, Parts, Settings};
+use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
+use crate::gate::ids::OwnerName;
+use crate::gate::record::Record;
+use crate::gate::registry::Registry;
+use crate::gate::tool::{self, Tool, ToolRules};
+use crate::server::access::{Gatekeeper, load_tokens, private_dir, read_or_make_secret};
+use crate::server::{
+    Executors, HEALTH_NAMES, Info, Listener, Served, Services, Tools, Turns, listen_tcp,
+    listen_unix, socket_paths,
+};
+use crate::store::{Restored, SharedStore, SqliteStore, Store, StoreOptions, TurnFilter};
+
+/// How long tasks may take to end after everything was told to.
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// A sidecar that serves.
+pub(super) struct Sidecar {
+    engine: Arc<Engine>,
+    store: SharedStore,
+    health: HealthReporter,
+    /// Asked to stop last: streams of executors.
+    tasks: Tasks,
+    /// Cancelled by whoever wants the sidecar to leave.
+    pub(super) drain: CancellationToken,
+    /// Where it listens.
+    pub(super) places: Vec<String>,
+    drain_ms: u64,
+}
+
+/// Writes changes of the registry down.
+struct StoreJournal {
+    store: SharedStore,
+}
+
+impl RegistryJournal for StoreJournal {
+    fn write(&self, record: Record) {
+        // A full queue takes it all the same, after what is there.
+        if self.store.append(vec![record.clone()]).is_err() {
+            drop(self.store.commit(vec![record]));
+        }
+    }
+}
+
+impl Sidecar {
+    /// Opens the store, takes up what it has, and serves.
+    pub(super) async fn start(config: Config) -> Result<Self, String> {
+        let clock = Clock::system();
+        private_dir(&config.data_dir)
+            .map_err(|error| format!("`{}`: {error}", config.data_dir.display()))?;
+        let secret = read_or_make_secret(&config.data_dir.join("resume.secret"))
+            .map_err(|error| error.to_string())?;
+        let tokens =
+            load_tokens(&config.data_dir.join("tokens")).map_err(|error| error.to_string())?;
+        let (store, restored) = open_store(&config.data_dir)?;
+        let mint = Arc::new(Mint::new());
+        let tasks = Tasks::new();
+        let rules = config.tool_rules().map_err(|error| error.to_string())?;
+        let directory = Arc::new(restore_directory(&config, &rules, &restored, clock, &store));
+        let pool = Pool::new(clock, config.limits.clone());
+        let engine = Engine::new(Parts {
+            directory: directory.clone(),
+            pool: pool.clone(),
+            store: store.clone(),
+            clock,
+            mint: mint.clone(),
+            tasks: tasks.clone(),
+            settings: settings(&config),
+        });
+        let sessions = Arc::new(Sessions {
+            pool,
+            directory,
+            mint,
+            limits: config.limits.clone(),
+            settings: stream_settings(&config),
+            secret,
+            tasks: tasks.child(),
+        });
+        let recovered = take_up(&engine, &store, restored).await?;
+        if recovered > 0 {
+            tracing::info!(turns = recovered, "took up turns of the last process");
+        }
+        engine.start_sweeping();
+        let drain = CancellationToken::new();
+        let services = Services {
+            turns: Turns {
+                engine: engine.clone(),
+                tasks: tasks.clone(),
+            },
+            executors: Executors { sessions },
+            tools: Tools {
+                engine: engine.clone(),
+            },
+            info: Info {
+                engine: engine.clone(),
+                config: Arc::new(config.clone()),
+                drain: drain.clone(),
+                started_at_ms: clock.now_ms(),
+            },
+        };
+        let (routes, health) = services.into_routes(&config)?;
+        let gatekeeper = Gatekeeper::new(tokens, own_uid());
+        let served = Served::new(
+            routes,
+            gatekeeper,
+            config.server.clone(),
+            config.limits.clone(),
+            tasks.clone(),
+        );
+        let places = listen(&config, &served).await?;
+        let sidecar = Self {
+            engine,
+            store,
+            health,
+            tasks,
+            drain,
+            places,
+            drain_ms: config.server.drain_ms,
+        };
+        sidecar.watch_health().await;
+        Ok(sidecar)
+    }
+
+    /// Keeps health true to the store.
+    async fn watch_health(&self) {
+        let mut availability = self.store.availability();
+        tell_health(&self.health, *availability.borrow_and_update()).await;
+        self.health
+            .set_service_status("liveness", ServingStatus::Serving)
+            .await;
+        let (health, engine, tasks) = (self.health.clone(), self.engine.clone(), self.tasks.clone());
+        self.tasks.spawn("health", async move {
+            loop {
+                tokio::select! {
+                    () = tasks.stopped() => return,
+                    changed = availability.changed() => if changed.is_err() { return },
+                }
+                let available = *availability.borrow_and_update();
+                tracing::warn!(available, "store availability changed");
+                tell_health(&health, available && !engine.is_draining()).await;
+            }
+        });
+    }
+
+    /// Refuses new turns, lets what runs end, then leaves. Returns how many turns were left for the
+    /// next process.
+    pub(super) async fn leave(self) -> usize {
+        self.engine.start_drain();
+        tell_health(&self.health, false).await;
+        self.drain_turns().await;
+        let left = self.engine.running();
+        let stuck = self.tasks.close(CLOSE_GRACE).await;
+        if stuck > 0 {
+            tracing::warn!(tasks = stuck, "tasks did not end in time");
+        }
+        // What waits to be written is written; a store that fails has said so already.
+        let _ = self.store.close().await;
+        left
+    }
+
+    async fn drain_turns(&self) {
+        let all_ended = async {
+            let mut looks = tokio::time::interval(Duration::from_millis(20));
+            while self.engine.running() > 0 {
+                looks.tick().await;
+            }
+        };
+        let limit = Duration::from_millis(self.drain_ms);
+        if tokio::time::timeout(limit, all_ended).await.is_err() {
+            let turns = self.engine.running();
+            tracing::warn!(turns, "turns still run; the next process takes them up");
+        }
+    }
+}
+
+async fn tell_health(health: &HealthReporter, serving: bool) {
+    let status = match serving {
+        true => ServingStatus::Serving,
+        false => ServingStatus::NotServing,
+    };
+    for name in HEALTH_NAMES.iter().filter(|name| **name != "liveness") {
+        health.set_service_status(*name, status).await;
+    }
+    health.set_service_status("", status).await;
+}
+
+fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
+    let path = dir.join("callgate.db");
+    let (store, restored) =
+        SqliteStore::open(&path, StoreOptions::default()).map_err(|error| error.to_string())?;
+    Ok((Arc::new(store), restored))
+}
+
+fn own_uid() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    // Who owns what this process makes: no system call of our own is needed.
+    std::fs::metadata("/proc/self").map_or(0, |entry| entry.uid())
+}
+
+fn restore_directory(
+    config: &Config,
+    rules: &ToolRules,
+    restored: &Restored,
+    clock: Clock,
+    store: &SharedStore,
+) -> Directory {
+    let mut registry = Registry::default();
+    for known in &restored.tools {
+        let name = known.definition.name.clone();
+        match tool::check_definition(known.definition.clone(), rules, &config.limits) {
+            Ok(checked) => registry.insert(Arc::new(Tool {
+                owner: OwnerName::trusted(known.owner.as_str()),
+                generation: known.generation,
+                changed_fields: Vec::new(),
+                registered_at: known.registered_at,
+                digest: checked.digest,
+                schema: checked.schema,
+                risk: checked.risk,
+                timeout_ms: checked.timeout_ms,
+                warnings: checked.warnings,
+                definition: checked.definition,
+            })),
+            Err(error) => tracing::warn!(tool = %name, %error, "stored tool is not taken any more"),
+        }
+    }
+    for toolset in &restored.toolsets {
+        if let Err(error) = registry.toolsets.put(toolset.clone(), None) {
+            tracing::warn!(toolset = toolset.name, %error, "stored toolset is not taken any more");
+        }
+    }
+    let journal = Arc::new(StoreJournal {
+        store: store.clone(),
+    });
+    Directory::new(registry, rules.clone(), config.limits.clone(), clock, journal)
+}
+
+async fn take_up(
+    engine: &Arc<Engine>,
+    store: &SharedStore,
+    restored: Restored,
+) -> Result<usize, String> {
+    let any = TurnFilter {
+        limit: 1,
+        ..TurnFilter::default()
+    };
+    let listed = store.list_turns(any).await.map_err(|error| error.to_string())?;
+    let has_history = listed.is_ok_and(|page| !page.turns.is_empty());
+    engine
+        .recover(restored.open_turns, has_history)
+        .await
+        .map_err(|error| error.to_string())
+}
+
+fn settings(config: &Config) -> Settings {
+    const HOUR_MS: u64 = 3_600_000;
+    let attach_ms = u64::from(config.retention.attach_hours) * HOUR_MS;
+    Settings {
+        limits: config.limits.clone(),
+        turn: config.turn_settings(),
+        mint_call_ids: config.turn.mint_call_ids,
+        early_cancel_ms: config.turn.early_cancel_ms,
+        heartbeat_ms: config.turn.heartbeat_ms,
+        snapshot_keep_ms: attach_ms,
+        attach_ms,
+        turns_keep_ms: u64::from(config.retention.turns_days) * 24 * HOUR_MS,
+        cancel_grace_ms: config.turn.cancel_grace_ms,
+    }
+}
+
+fn stream_settings(config: &Config) -> StreamSettings {
+    let stream = &config.stream;
+    StreamSettings {
+        ping_interval_ms: stream.ping_interval_ms,
+        ping_misses: stream.ping_misses,
+        hello_timeout_ms: stream.hello_timeout_ms,
+        accept_timeout_ms: stream.accept_timeout_ms,
+        resume_window_ms: stream.resume_window_ms,
+        send_stall_ms: stream.send_stall_ms,
+        drain_ms: config.server.drain_ms,
+    }
+}
+
+async fn listen(config: &Config, served: &Arc<Served>) -> Result<Vec<String>, String> {
+    let mut places = Vec::new();
+    let mut listeners = Vec::new();
+    if config.server.unix {
+        private_dir(&config.socket_dir)
+            .map_err(|error| format!("`{}`: {error}", config.socket_dir.display()))?;
+        let (local, control) = socket_paths(&config.socket_dir);
+        for (path, wrap) in [
+            (local, Listener::Local as fn(_) -> _),
+            (control, Listener::Control as fn(_) -> _),
+        ] {
+            let listener = listen_unix(&path).await.map_err(|error| error.to_string())?;
+            listeners.push(wrap(listener));
+            places.push(format!("unix://{}", path.display()));
+        }
+    }
+    if !config.server.tcp.is_empty() {
+        let (listener, address) = listen_tcp(&config.server.tcp)
+            .await
+            .map_err(|error| error.to_string())?;
+        listeners.push(listener);
+        places.push(format!("http://{address}"));
+    }
+    for listener in listeners {
+        served.serve(listener);
+    }
+    Ok(places)
+}

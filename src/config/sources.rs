@@ -1,0 +1,193 @@
+//! Brings the configuration together: defaults, then a file, then the environment, then flags.
+//!
+//! `CALLGATE__SECTION__KEY` and `--set section.key=value` set any key. The environment comes through a
+//! trait, so that tests pass a map. Never guesses: an unknown key is an error.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::{Config, ConfigError};
+
+/// Where variables come from.
+pub trait Environment {
+    /// The value of one variable. Empty counts as absent.
+    fn get(&self, name: &str) -> Option<String>;
+    /// Every variable whose name begins with `prefix`, by name.
+    fn with_prefix(&self, prefix: &str) -> Vec<(String, String)>;
+}
+
+/// The process's own environment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProcessEnvironment;
+
+impl Environment for ProcessEnvironment {
+    fn get(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|value| !value.is_empty())
+    }
+
+    fn with_prefix(&self, prefix: &str) -> Vec<(String, String)> {
+        let mut found: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(prefix))
+            .collect();
+        found.sort();
+        found
+    }
+}
+
+impl Environment for BTreeMap<String, String> {
+    fn get(&self, name: &str) -> Option<String> {
+        BTreeMap::get(self, name)
+            .filter(|value| !value.is_empty())
+            .cloned()
+    }
+
+    fn with_prefix(&self, prefix: &str) -> Vec<(String, String)> {
+        self.iter()
+            .filter(|(name, _)| name.starts_with(prefix))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+}
+
+/// What the command line brings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// The config file. None: `CALLGATE_CONFIG`, else the default place if there is one.
+    pub config: Option<PathBuf>,
+    /// The data directory.
+    pub data_dir: Option<PathBuf>,
+    /// The directory of the sockets.
+    pub socket_dir: Option<PathBuf>,
+    /// Settings of single keys, `section.key=value`.
+    pub set: Vec<String>,
+}
+
+/// Before the names of variables that set single keys.
+const KEY_PREFIX: &str = "CALLGATE__";
+
+impl Sources {
+    /// Loads the configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the file or key.
+    pub fn load(&self, environment: &dyn Environment) -> Result<Config, ConfigError> {
+        let mut table = self.read_file(environment)?;
+        for (name, value) in environment.with_prefix(KEY_PREFIX) {
+            let key = name.trim_start_matches(KEY_PREFIX).to_lowercase();
+            set(&mut table, &key.replace("__", "."), &value)?;
+        }
+        for entry in &self.set {
+            let (key, value) = entry.split_once('=').ok_or_else(|| ConfigError::Invalid {
+                problem: format!("`{entry}` must have the form section.key=value"),
+            })?;
+            set(&mut table, key.trim(), value.trim())?;
+        }
+        let mut config: Config =
+            table
+                .try_into()
+                .map_err(|error: toml::de::Error| ConfigError::Invalid {
+                    problem: error.message().to_owned(),
+                })?;
+        self.resolve_dirs(&mut config, environment);
+        config.check()?;
+        Ok(config)
+    }
+
+    fn read_file(&self, environment: &dyn Environment) -> Result<Table, ConfigError> {
+        let named = self
+            .config
+            .clone()
+            .or_else(|| environment.get("CALLGATE_CONFIG").map(PathBuf::from));
+        let path = match &named {
+            Some(path) => path.clone(),
+            None => config_home(environment).join("callgate/callgate.toml"),
+        };
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            // Only a file that somebody named must be there.
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Table::new());
+            }
+            Err(error) => return Err(unreadable(&path, &error.to_string())),
+        };
+        text.parse()
+            .map_err(|error: toml::de::Error| unreadable(&path, error.message()))
+    }
+
+    /// Directories: flag, environment, file, default.
+    fn resolve_dirs(&self, config: &mut Config, environment: &dyn Environment) {
+        let set = |name: &str| environment.get(name).map(PathBuf::from);
+        let in_file = |path: &Path| (!path.as_os_str().is_empty()).then(|| path.to_path_buf());
+        config.data_dir = self
+            .data_dir
+            .clone()
+            .or_else(|| set("CALLGATE_DATA_DIR"))
+            .or_else(|| in_file(&config.data_dir))
+            .unwrap_or_else(|| match set("XDG_STATE_HOME") {
+                Some(home) => home.join("callgate"),
+                None => home(environment).join(".local/state/callgate"),
+            });
+        config.socket_dir = self
+            .socket_dir
+            .clone()
+            .or_else(|| set("CALLGATE_SOCKET_DIR"))
+            .or_else(|| in_file(&config.socket_dir))
+            .unwrap_or_else(|| match set("XDG_RUNTIME_DIR") {
+                Some(dir) => dir.join("callgate"),
+                None => config.data_dir.join("run"),
+            });
+    }
+}
+
+fn home(environment: &dyn Environment) -> PathBuf {
+    PathBuf::from(environment.get("HOME").unwrap_or_else(|| "/".to_owned()))
+}
+
+fn config_home(environment: &dyn Environment) -> PathBuf {
+    match environment.get("XDG_CONFIG_HOME") {
+        Some(dir) => PathBuf::from(dir),
+        None => home(environment).join(".config"),
+    }
+}
+
+fn unreadable(path: &Path, problem: &str) -> ConfigError {
+    ConfigError::Unreadable {
+        path: path.display().to_string(),
+        problem: problem.to_owned(),
+    }
+}
+
+/// Sets one key by its path. A value that is no TOML is text.
+fn set(table: &mut Table, key: &str, value: &str) -> Result<(), ConfigError> {
+    let mut at = table;
+    let mut parts = key.split('.').peekable();
+    while let Some(part) = parts.next() {
+        if part.is_empty() {
+            break;
+        }
+        if parts.peek().is_none() {
+            at.insert(part.to_owned(), parse_value(value));
+            return Ok(());
+        }
+        let next = at
+            .entry(part.to_owned())
+            .or_insert_with(|| Value::Table(Table::new()));
+        at = next.as_table_mut().ok_or_else(|| ConfigError::Invalid {
+            problem: format!("`{part}` in `{key}` is no section"),
+        })?;
+    }
+    Err(ConfigError::Invalid {
+        problem: format!("`{key}` is no key"),
+    })
+}
+
+fn parse_value(text: &str) -> Value {
+    let parsed: Result<Table, _> = format!("value = {text}").parse();
+    parsed
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}

@@ -1,0 +1,84 @@
+//! Where a turn's inputs wait for its task.
+//!
+//! Handing in never waits. Progress and output are dropped when too many wait; everything else is
+//! bounded by the turn's own calls. Never reorders.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::executor::Mailbox;
+use crate::gate::turn::Input;
+
+/// Most reports that wait.
+const REPORTS_MAX: usize = 256;
+
+/// One input and who wants to know that it was dealt with.
+pub(super) struct Item {
+    pub(super) input: Input,
+    /// Told once everything that the input led to has been done.
+    pub(super) done: Option<oneshot::Sender<()>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    items: VecDeque<Item>,
+    waker: Option<Waker>,
+}
+
+/// Where a turn's inputs wait.
+#[derive(Default)]
+pub(super) struct Inbox {
+    inner: Mutex<Inner>,
+}
+
+impl Inbox {
+    /// Hands in one input; with `done`, its end is told.
+    pub(super) fn push(&self, input: Input, done: Option<oneshot::Sender<()>>) {
+        let mut inner = self.inner.lock();
+        if is_report(&input) && inner.items.len() >= REPORTS_MAX {
+            return;
+        }
+        inner.items.push_back(Item { input, done });
+        if let Some(waker) = inner.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// What waits now; nothing if nothing does.
+    pub(super) fn take(&self) -> VecDeque<Item> {
+        std::mem::take(&mut self.inner.lock().items)
+    }
+
+    /// Waits until something is there. One waiter at a time.
+    pub(super) async fn ready(&self) {
+        poll_fn(|context| {
+            let mut inner = self.inner.lock();
+            if !inner.items.is_empty() {
+                return Poll::Ready(());
+            }
+            match &mut inner.waker {
+                Some(waker) => waker.clone_from(context.waker()),
+                None => inner.waker = Some(context.waker().clone()),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+fn is_report(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::ExecutorProgressed { .. } | Input::ExecutorPrinted { .. }
+    )
+}
+
+impl Mailbox for Inbox {
+    fn deliver(&self, input: Input) {
+        self.push(input, None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Does what the gate decides: owns turns, their tasks, the clock, and what is in memory.
+//!
+//! Verbs for servers: start, attach, cancel, look, list. Never decides whether a call may run, and
+//! never knows protobuf.
+
+mod inbox;
+mod recovery;
+mod runs;
+mod snapshots;
+mod sweep;
+mod turn;
+mod turn_log;
+mod turn_task;
+mod turns;
+mod verbs;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::base::clock::Clock;
+use crate::base::mint::Mint;
+use crate::base::tasks::Tasks;
+use crate::executor::{Directory, Pool};
+use crate::gate::admission::AdmissionError;
+use crate::gate::event::{RunState, RunSummary};
+use crate::gate::ids::UnixMillis;
+use crate::gate::json::JsonLimits;
+use crate::gate::limits::Limits;
+use crate::gate::turn::{Cancel, CancelScope, Input, TurnSettings};
+use crate::store::SharedStore;
+
+use runs::Runs;
+use snapshots::Snapshots;
+use turns::Turns;
+
+pub use turn::{Turn, TurnReader, stored_calls};
+pub use turn_log::{CallStanding, Stamped, Standing, Taken};
+pub use verbs::{Attached, CancelAnswer, Looked};
+
+/// What the engine is told at start.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The bounds.
+    pub limits: Limits,
+    /// How long calls wait for what.
+    pub turn: TurnSettings,
+    /// An empty call id is minted instead of refused.
+    pub mint_call_ids: bool,
+    /// How long a cancellation is remembered for a turn that was not seen yet, in milliseconds.
+    pub early_cancel_ms: u64,
+    /// Silence of a turn after which readers get a heartbeat, in milliseconds.
+    pub heartbeat_ms: u64,
+    /// How long a tool list can be named after its last use, in milliseconds.
+    pub snapshot_keep_ms: u64,
+    /// How long a repeated turn id finds its turn, in milliseconds.
+    pub attach_ms: u64,
+    /// How long ended turns are kept, in milliseconds.
+    pub turns_keep_ms: u64,
+    /// Grace of a cancellation that names none, in milliseconds.
+    pub cancel_grace_ms: u32,
+}
+
+/// Why a request is refused as a whole.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// The turn is not taken.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// The sidecar leaves.
+    #[error("the sidecar is shutting down")]
+    Draining,
+    /// As much runs as may.
+    #[error("as many turns run as may")]
+    Overloaded,
+    /// The turn id was used with other contents.
+    #[error("turn `{turn}` was used with other contents")]
+    Conflict {
+        /// The turn.
+        turn: String,
+    },
+    /// The run has ended.
+    #[error("run `{run}` has ended")]
+    RunNotActive {
+        /// The run.
+        run: String,
+    },
+    /// A turn of the run still runs.
+    #[error("a turn of run `{run}` still runs")]
+    RunBusy {
+        /// The run.
+        run: String,
+    },
+    /// No such thing.
+    #[error("no {kind} `{id}`")]
+    NotFound {
+        /// What kind of thing.
+        kind: &'static str,
+        /// As asked.
+        id: String,
+    },
+    /// Several turns have that id.
+    #[error("several sessions have a turn `{turn}`; name the session")]
+    Ambiguous {
+        /// The turn.
+        turn: String,
+    },
+    /// The tool list is no longer kept.
+    #[error("the tool snapshot is no longer kept; list the tools again")]
+    SnapshotExpired,
+    /// The store cannot do it now.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+}
+
+/// Owns turns and everything that they need.
+pub struct Engine {
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) pool: Arc<Pool>,
+    store: SharedStore,
+    clock: Clock,
+    mint: Arc<Mint>,
+    tasks: Tasks,
+    settings: Settings,
+    json_limits: JsonLimits,
+    turns: Turns,
+    runs: Runs,
+    snapshots: Snapshots,
+    draining: AtomicBool,
+    /// The store may hold turns that this process has not seen, so unknown ids are asked for there.
+    history: AtomicBool,
+}
+
+/// What an engine is made of.
+pub struct Parts {
+    /// The registry.
+    pub directory: Arc<Directory>,
+    /// The executors.
+    pub pool: Arc<Pool>,
+    /// The store.
+    pub store: SharedStore,
+    /// The time.
+    pub clock: Clock,
+    /// Mints ids.
+    pub mint: Arc<Mint>,
+    /// Owns every turn's task.
+    pub tasks: Tasks,
+    /// The numbers.
+    pub settings: Settings,
+}
+
+impl Engine {
+    /// An engine without turns. [`recover`](Self::recover) takes up what the store has.
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let limits = &parts.settings.limits;
+        let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Arc::new(Self {
+            json_limits: JsonLimits {
+                bytes_max: bytes(limits.args_bytes_max),
+                depth_max: u16::try_from(limits.json_depth_max).unwrap_or(u16::MAX),
+                nodes_max: bytes(limits.json_nodes_max),
+            },
+            turns: Turns::new(limits, parts.settings.attach_ms),
+            runs: Runs::new(limits.sessions_max),
+            snapshots: Snapshots::new(
+                limits.tool_snapshots_max,
+                parts.settings.snapshot_keep_ms,
+            ),
+            directory: parts.directory,
+            pool: parts.pool,
+            store: parts.store,
+            clock: parts.clock,
+            mint: parts.mint,
+            tasks: parts.tasks,
+            settings: parts.settings,
+            draining: AtomicBool::new(false),
+            history: AtomicBool::new(false),
+        })
+    }
+
+    /// The bounds that hold here.
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    /// How many turns run.
+    pub fn running(&self) -> usize {
+        self.turns.running()
+    }
+
+    /// Refuses new turns from now on; what runs goes on.
+    pub fn start_drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether new turns are refused.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Whether the store can write.
+    pub fn store_availability(&self) -> tokio::sync::watch::Receiver<bool> {
+        self.store.availability()
+    }
+
+    fn now(&self) -> UnixMillis {
+        UnixMillis(self.clock.now_ms())
+    }
+
+    /// A turn's task has ended.
+    fn turn_ended(&self, turn: &Arc<Turn>) {
+        let standing = turn.log.standing();
+        let bytes: usize = turn
+            .spec
+            .request
+            .calls
+            .iter()
+            .map(|requested| requested.call.arguments.len() + 256)
+            .sum();
+        let results: usize = standing
+            .calls
+            .iter()
+            .filter_map(|call| call.result.as_ref())
+            .map(|result| {
+                let contents: usize = result.contents.iter().map(|part| part.size_bytes()).sum();
+                contents + result.structured.len() + result.metadata.len() + 256
+            })
+            .sum();
+        if let Some(completed) = &standing.completed {
+            self.runs.end_turn(&completed.run);
+        }
+        self.turns.end(turn, (bytes + results + 1_024) as u64);
+    }
+
+    /// A turn has ended its run. Another turn of a cancelled run does not go on.
+    fn run_ended(&self, run: &RunSummary, by: &Arc<Turn>) {
+        if run.state == RunState::Active {
+            return;
+        }
+        self.runs.set(run);
+        if run.state != RunState::Cancelled {
+            return;
+        }
+        for turn in self.turns.running_turns(Some((&run.session, &run.run))) {
+            if !Arc::ptr_eq(&turn, by) {
+                let cancel = Cancel {
+                    scope: CancelScope::Run,
+                    reason: run.end_reason.clone(),
+                    grace_ms: self.settings.cancel_grace_ms,
+                };
+                turn.inbox.push(Input::CancelRequested(cancel), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! One turn as everybody but its task sees it: what is fixed, what happened, where to hand inputs in.
+//!
+//! Never owns the machine: that is the task's.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio_stream::Stream;
+
+use super::inbox::Inbox;
+use super::turn_log::{CallStanding, Cursor, Standing, Taken, TurnLog};
+use crate::executor::Pool;
+use crate::gate::call::CallState;
+use crate::gate::ids::{CallId, CallIndex, ExecutionId};
+use crate::gate::record::{StoredTurn, TurnSpec};
+use crate::gate::result::CallOutcome;
+use crate::gate::snapshot::ToolSnapshot;
+
+/// One turn in memory.
+pub struct Turn {
+    /// What is fixed about it.
+    pub spec: Arc<TurnSpec>,
+    /// Restarts of its sequence, from 1.
+    pub epoch: u32,
+    /// What happened in it.
+    pub log: TurnLog,
+    pub(super) inbox: Arc<Inbox>,
+    /// The tool list that it names.
+    pub(super) snapshot: Option<Arc<ToolSnapshot>>,
+    /// A reader wants output.
+    wants_output: AtomicBool,
+}
+
+impl Turn {
+    pub(super) fn new(
+        spec: Arc<TurnSpec>,
+        epoch: u32,
+        calls: Vec<CallStanding>,
+        snapshot: Option<Arc<ToolSnapshot>>,
+    ) -> Self {
+        Self {
+            log: TurnLog::new(calls, spec.accepted_at),
+            spec,
+            epoch,
+            inbox: Arc::default(),
+            snapshot,
+            wants_output: AtomicBool::new(false),
+        }
+    }
+
+    /// The position of the call with that id.
+    pub fn position_of(&self, call_id: &CallId) -> Option<CallIndex> {
+        let calls = &self.spec.request.calls;
+        let position = calls
+            .iter()
+            .position(|requested| requested.call.call_id == *call_id)?;
+        u16::try_from(position).ok().map(CallIndex)
+    }
+
+    pub(super) fn wants_output(&self) -> bool {
+        self.wants_output.load(Ordering::Relaxed)
+    }
+
+    /// True: nobody wanted it before.
+    pub(super) fn want_output(&self) -> bool {
+        !self.wants_output.swap(true, Ordering::Relaxed)
+    }
+
+    /// What names a call at executors.
+    pub(super) fn execution(&self, call: CallIndex) -> ExecutionId {
+        ExecutionId::trusted(format!("{}.{}", self.spec.batch, call.0))
+    }
+
+    /// The turn as it stands, in the form of the store.
+    pub fn as_stored(&self) -> StoredTurn {
+        let standing = self.log.standing();
+        StoredTurn {
+            spec: (*self.spec).clone(),
+            epoch: self.epoch,
+            dispatched: Vec::new(),
+            results: results_of(&standing),
+            cancelling: None,
+            completed: standing.completed,
+            updated_at: standing.updated_at,
+        }
+    }
+}
+
+fn results_of(standing: &Standing) -> Vec<(CallIndex, Arc<crate::gate::result::CallResult>)> {
+    let calls = standing.calls.iter().enumerate();
+    calls
+        .filter_map(|(position, call)| {
+            let index = CallIndex(u16::try_from(position).ok()?);
+            call.result.clone().map(|result| (index, result))
+        })
+        .collect()
+}
+
+/// The calls of a turn of which nothing has happened yet.
+pub(super) fn fresh_calls(spec: &TurnSpec) -> Vec<CallStanding> {
+    let calls = spec.request.calls.iter();
+    calls
+        .map(|requested| CallStanding {
+            tool: requested.call.name.clone(),
+            state: CallState::Validating,
+            result: None,
+        })
+        .collect()
+}
+
+/// The calls of a turn as the store has them.
+pub fn stored_calls(stored: &StoredTurn) -> Vec<CallStanding> {
+    let mut calls = fresh_calls(&stored.spec);
+    let completed = stored.completed.iter().flat_map(|completed| {
+        let results = completed.results.iter().enumerate();
+        results.map(|(position, result)| (position, result.clone()))
+    });
+    let partial = stored
+        .results
+        .iter()
+        .map(|(index, result)| (index.get(), result.clone()));
+    for (position, result) in partial.chain(completed) {
+        let Some(call) = calls.get_mut(position) else {
+            continue;
+        };
+        call.tool = result.tool.clone();
+        call.state = match result.outcome {
+            CallOutcome::Success => CallState::Success,
+            CallOutcome::Error => CallState::Error,
+            CallOutcome::Cancelled => CallState::Cancelled,
+        };
+        call.result = Some(result);
+    }
+    calls
+}
+
+/// Follows one turn's events.
+pub struct TurnReader {
+    turn: Arc<Turn>,
+    pool: Arc<Pool>,
+    cursor: Cursor,
+}
+
+impl TurnReader {
+    pub(super) fn new(turn: Arc<Turn>, pool: Arc<Pool>, after_sequence: u64) -> Self {
+        let cursor = turn.log.cursor_after(after_sequence);
+        Self { turn, pool, cursor }
+    }
+
+    /// The turn.
+    pub fn turn(&self) -> &Arc<Turn> {
+        &self.turn
+    }
+
+    /// The last kept event that was taken.
+    pub fn last_sequence(&self) -> u64 {
+        self.cursor.sequence
+    }
+}
+
+impl Stream for TurnReader {
+    type Item = Taken;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Taken>> {
+        let reader = &mut *self;
+        let taken = reader.turn.log.poll_take(&mut reader.cursor, context);
+        if taken.is_ready() && reader.turn.wants_output() {
+            // What was read may be printed again.
+            for (call, bytes) in reader.turn.log.take_owed() {
+                reader.pool.credit(&reader.turn.execution(call), bytes);
+            }
+        }
+        taken
+    }
+}

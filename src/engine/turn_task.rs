@@ -1,0 +1,281 @@
+//! The task of one turn: next inputs, a step, its effects in order, until the turn has ended.
+//!
+//! The machine decides; this performs. A panic of the machine ends its turn and nothing else. Never
+//! announces what the list put behind a record that is not durable yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::Engine;
+use super::inbox::Item;
+use super::turn::Turn;
+use crate::base::failpoint;
+use crate::executor::DispatchContext;
+use crate::gate::event::Event;
+use crate::gate::ids::{CallIndex, UnixMillis};
+use crate::gate::record::Record;
+use crate::gate::turn::{Claimed, Durability, Effect, Input, TurnMachine, View};
+use crate::store::StoreError;
+
+/// First wait before a record is tried again, in milliseconds. Doubles up to [`RETRY_MAX_MS`].
+const RETRY_MIN_MS: u64 = 50;
+const RETRY_MAX_MS: u64 = 2_000;
+
+/// What performing a list led to at once.
+#[derive(Default)]
+struct Outcome {
+    claimed: Vec<Claimed>,
+    unrecorded: Vec<CallIndex>,
+}
+
+/// Runs a turn to its end.
+pub(super) async fn run(
+    engine: Arc<Engine>,
+    turn: Arc<Turn>,
+    machine: TurnMachine,
+    first: Vec<Input>,
+) {
+    let mut task = TurnTask {
+        engine,
+        turn,
+        machine,
+    };
+    let mut items: VecDeque<Item> = first
+        .into_iter()
+        .map(|input| Item { input, done: None })
+        .collect();
+    loop {
+        let mut done = Vec::new();
+        while let Some(item) = items.pop_front() {
+            task.take(item.input).await;
+            done.extend(item.done);
+        }
+        task.turn.log.wake();
+        tell(done);
+        if task.machine.has_ended() {
+            break;
+        }
+        items = task.next().await;
+    }
+    // Whoever still waits learns that there is nothing left to do.
+    tell(task.turn.inbox.take().into_iter().filter_map(|item| item.done).collect());
+    task.engine.turn_ended(&task.turn);
+}
+
+fn tell(done: Vec<oneshot::Sender<()>>) {
+    for waiter in done {
+        // A caller that went away needs no answer.
+        let _ = waiter.send(());
+    }
+}
+
+struct TurnTask {
+    engine: Arc<Engine>,
+    turn: Arc<Turn>,
+    machine: TurnMachine,
+}
+
+impl TurnTask {
+    /// One input and everything that it leads to at once.
+    async fn take(&mut self, input: Input) {
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
+            let effects = self.step(input);
+            let outcome = self.perform(effects).await;
+            if !outcome.unrecorded.is_empty() {
+                next = Some(Input::DispatchUnrecorded(outcome.unrecorded));
+            } else if !outcome.claimed.is_empty() {
+                next = Some(Input::Claimed(outcome.claimed));
+            }
+        }
+    }
+
+    fn step(&mut self, input: Input) -> Vec<Effect> {
+        let registry = self.engine.directory.registry();
+        let view = View {
+            registry: &registry,
+            snapshot: self.turn.snapshot.as_deref(),
+            limits: &self.engine.settings.limits,
+            json: &self.engine.json_limits,
+            settings: &self.engine.settings.turn,
+        };
+        self.machine.step(self.now(), input, &view)
+    }
+
+    fn now(&self) -> UnixMillis {
+        UnixMillis(self.engine.clock.now_ms())
+    }
+
+    /// The next inputs: what came, or that a moment has come.
+    async fn next(&self) -> VecDeque<Item> {
+        let items = self.turn.inbox.take();
+        if !items.is_empty() {
+            return items;
+        }
+        let Some(deadline) = self.machine.deadline() else {
+            self.turn.inbox.ready().await;
+            return self.turn.inbox.take();
+        };
+        let sleep = tokio::time::sleep_until(self.engine.clock.instant_of(deadline.0));
+        tokio::select! {
+            () = self.turn.inbox.ready() => self.turn.inbox.take(),
+            () = sleep => VecDeque::from([Item { input: Input::DeadlineReached, done: None }]),
+        }
+    }
+
+    /// Performs effects from front to back.
+    async fn perform(&mut self, effects: Vec<Effect>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut records = Vec::new();
+        let mut barrier: Option<Durability> = None;
+        let mut effects = effects.into_iter().peekable();
+        while let Some(effect) = effects.next() {
+            failpoint::pass("engine.effect");
+            match effect {
+                Effect::Persist { record, when } => {
+                    self.note(&record);
+                    records.push(record);
+                    barrier = stricter(barrier, when);
+                    if matches!(effects.peek(), Some(Effect::Persist { .. })) {
+                        continue;
+                    }
+                    let records = std::mem::take(&mut records);
+                    if self.persist(records, barrier.take()).await.is_err() {
+                        outcome.unrecorded = effects.filter_map(dispatched_call).collect();
+                        return outcome;
+                    }
+                }
+                Effect::Announce(event) => self.announce(event),
+                Effect::Claim(claim) => {
+                    let mailbox = self.turn.inbox.clone();
+                    outcome
+                        .claimed
+                        .extend(self.engine.pool.claim(claim, mailbox));
+                }
+                Effect::Expect(expect) => {
+                    self.engine.pool.expect(expect, self.turn.inbox.clone());
+                }
+                Effect::Dispatch(dispatch) => {
+                    let context = DispatchContext {
+                        output_credit: self.output_credit(),
+                        now_ms: self.engine.clock.now_ms(),
+                    };
+                    self.engine.pool.dispatch(dispatch, context);
+                }
+                Effect::Withdraw(withdraw) => self.engine.pool.withdraw(&withdraw),
+                Effect::Acknowledge { execution, attempt } => {
+                    self.engine.pool.acknowledge(&execution, attempt);
+                }
+                Effect::Finish => self.turn.log.end(),
+            }
+        }
+        outcome
+    }
+
+    fn announce(&self, event: Event) {
+        self.turn.log.add(self.now(), event);
+    }
+
+    fn output_credit(&self) -> u32 {
+        match self.turn.wants_output() {
+            true => u32::try_from(self.engine.settings.limits.output_window_bytes).unwrap_or(u32::MAX),
+            false => 0,
+        }
+    }
+
+    /// A run that ends takes no further turn, from the moment that its end is decided.
+    fn note(&self, record: &Record) {
+        match record {
+            Record::TurnCancelling { run, .. } => self.engine.run_ended(run, &self.turn),
+            Record::TurnEnded { completed, .. } => {
+                self.engine.run_ended(&completed.run, &self.turn);
+            }
+            Record::TurnAccepted(_)
+            | Record::CallsDispatched { .. }
+            | Record::CallsEnded { .. }
+            | Record::TurnRecovered { .. }
+            | Record::RunEnded(_)
+            | Record::ToolRegistered(_)
+            | Record::ToolRemoved(_)
+            | Record::ToolsetPut(_)
+            | Record::ToolsetDeleted(_) => {}
+        }
+    }
+
+    /// Writes records, waiting as long as the strictest of them asks.
+    async fn persist(
+        &self,
+        records: Vec<Record>,
+        barrier: Option<Durability>,
+    ) -> Result<(), StoreError> {
+        match barrier {
+            None | Some(Durability::After) => {
+                if self.engine.store.append(records.clone()).is_err() {
+                    // Too much waits: this turn waits with it. What need not be durable is not lost by
+                    // a store that fails: it is tried like the rest.
+                    self.commit_until_done(records).await;
+                }
+                Ok(())
+            }
+            Some(Durability::BeforeDispatch) => {
+                self.turn.log.wake();
+                commit(&self.engine, records).await
+            }
+            Some(Durability::BeforeAnnounce) => {
+                self.turn.log.wake();
+                self.commit_until_done(records).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Tries until the records are durable, or the process leaves.
+    async fn commit_until_done(&self, records: Vec<Record>) {
+        let mut wait_ms = RETRY_MIN_MS;
+        while let Err(error) = commit(&self.engine, records.clone()).await {
+            tracing::warn!(turn = %self.turn.spec.request.turn, %error, "record waits for the store");
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+                () = self.engine.tasks.stopped() => return,
+            }
+            wait_ms = (wait_ms * 2).min(RETRY_MAX_MS);
+        }
+    }
+}
+
+async fn commit(engine: &Engine, records: Vec<Record>) -> Result<(), StoreError> {
+    engine.store.commit(records).await.unwrap_or_else(|_| {
+        Err(StoreError::Unavailable {
+            problem: "the store is closed".to_owned(),
+        })
+    })
+}
+
+/// Strictest first: a dispatch that must be durable makes the whole list wait, and may fail it.
+fn stricter(one: Option<Durability>, other: Durability) -> Option<Durability> {
+    let rank = |durability: Durability| match durability {
+        Durability::After => 0,
+        Durability::BeforeAnnounce => 1,
+        Durability::BeforeDispatch => 2,
+    };
+    match one {
+        Some(one) if rank(one) >= rank(other) => Some(one),
+        Some(_) | None => Some(other),
+    }
+}
+
+fn dispatched_call(effect: Effect) -> Option<CallIndex> {
+    match effect {
+        Effect::Dispatch(dispatch) => Some(dispatch.call),
+        Effect::Persist { .. }
+        | Effect::Announce(_)
+        | Effect::Claim(_)
+        | Effect::Expect(_)
+        | Effect::Withdraw(_)
+        | Effect::Acknowledge { .. }
+        | Effect::Finish => None,
+    }
+}

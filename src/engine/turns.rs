@@ -1,0 +1,259 @@
+//! The turns in memory: those that run, and the ones that ended last.
+//!
+//! Never forgets a turn that runs. A turn that is not here may still be in the store.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::turn::Turn;
+use crate::gate::ids::{RunId, SessionId, TurnId, TurnKey};
+use crate::gate::limits::Limits;
+use crate::gate::turn::Cancel;
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "looked up by id only; its order is never seen"
+)]
+type ById<T> = std::collections::HashMap<TurnId, T>;
+
+#[derive(Default)]
+struct Inner {
+    by_id: ById<Vec<Arc<Turn>>>,
+    running: usize,
+    /// Ended turns, the oldest first, with the memory that each costs in bytes.
+    ended: VecDeque<(Arc<Turn>, u64)>,
+    ended_bytes: u64,
+    /// Cancellations of turns that were not seen yet, the oldest first, with their end in Unix ms.
+    early_cancels: VecDeque<(TurnId, u64, Cancel)>,
+}
+
+/// The turns in memory.
+pub(super) struct Turns {
+    inner: Mutex<Inner>,
+    seen: Mutex<Seen>,
+    running_max: usize,
+    ended_max: usize,
+    ended_bytes_max: u64,
+}
+
+/// Turn ids that were used, so that a repeated one is looked for in the store and a new one is not.
+///
+/// Two generations of hashes: an id is remembered for one to two spans.
+struct Seen {
+    hasher: RandomState,
+    present: Hashes,
+    past: Hashes,
+    /// When the present generation becomes the past one, in Unix milliseconds.
+    turns_at_ms: u64,
+    span_ms: u64,
+    /// A generation was full: what it could not hold must be looked for.
+    overflowed: bool,
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "asked for membership only; its order is never seen"
+)]
+type Hashes = std::collections::HashSet<u64>;
+
+/// Most ids of one generation; about 32 MB. Beyond it every unknown id is looked for.
+const SEEN_MAX: usize = 2_000_000;
+
+impl Seen {
+    fn new(span_ms: u64) -> Self {
+        Self {
+            hasher: RandomState::new(),
+            present: Hashes::default(),
+            past: Hashes::default(),
+            turns_at_ms: 0,
+            span_ms,
+            overflowed: false,
+        }
+    }
+
+    fn contains(&self, key: &TurnKey) -> bool {
+        let hash = self.hasher.hash_one(key);
+        self.overflowed || self.present.contains(&hash) || self.past.contains(&hash)
+    }
+
+    fn note(&mut self, key: &TurnKey, now_ms: u64) {
+        if now_ms >= self.turns_at_ms {
+            self.past = std::mem::take(&mut self.present);
+            self.turns_at_ms = now_ms.saturating_add(self.span_ms);
+        }
+        if self.present.len() >= SEEN_MAX {
+            self.overflowed = true;
+            return;
+        }
+        self.present.insert(self.hasher.hash_one(key));
+    }
+}
+
+/// Most cancellations that are remembered for turns not seen yet.
+const EARLY_CANCELS_MAX: usize = 1_024;
+
+/// What there is under a turn's key.
+pub(super) enum Found {
+    /// This turn.
+    Turn(Arc<Turn>),
+    /// Nothing in memory.
+    Nothing,
+    /// Several, and no session was named.
+    Several,
+}
+
+impl Turns {
+    pub(super) fn new(limits: &Limits, seen_span_ms: u64) -> Self {
+        let as_usize = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let running_max = limits.turns_running_max;
+        let ended_max = limits.finished_turns_max;
+        let ended_bytes_max = limits.finished_turns_bytes_max;
+        Self {
+            inner: Mutex::default(),
+            seen: Mutex::new(Seen::new(seen_span_ms)),
+            running_max: as_usize(running_max),
+            ended_max: as_usize(ended_max),
+            ended_bytes_max,
+        }
+    }
+
+    /// The turn of that id; without a session, the only one of that id.
+    pub(super) fn find(&self, turn: &TurnId, session: Option<&SessionId>) -> Found {
+        let inner = self.inner.lock();
+        let Some(turns) = inner.by_id.get(turn) else {
+            return Found::Nothing;
+        };
+        match (session, turns.as_slice()) {
+            (None, [only]) => Found::Turn(only.clone()),
+            (None, _) => Found::Several,
+            (Some(session), turns) => turns
+                .iter()
+                .find(|turn| turn.spec.session() == session)
+                .map_or(Found::Nothing, |turn| Found::Turn(turn.clone())),
+        }
+    }
+
+    /// The turn of that key.
+    pub(super) fn get(&self, key: &TurnKey) -> Option<Arc<Turn>> {
+        match self.find(&key.turn, Some(&key.session)) {
+            Found::Turn(turn) => Some(turn),
+            Found::Nothing | Found::Several => None,
+        }
+    }
+
+    /// Takes a turn in. Gives the other one back if its key is taken.
+    ///
+    /// # Errors
+    /// The turn that has the key.
+    pub(super) fn insert(&self, turn: Arc<Turn>) -> Result<(), Arc<Turn>> {
+        let mut inner = self.inner.lock();
+        let turns = inner
+            .by_id
+            .entry(turn.spec.request.turn.clone())
+            .or_default();
+        let taken = turns
+            .iter()
+            .find(|other| other.spec.session() == turn.spec.session());
+        if let Some(other) = taken {
+            return Err(other.clone());
+        }
+        turns.push(turn);
+        inner.running += 1;
+        Ok(())
+    }
+
+    /// Whether the id may have been used by a turn that is not in memory any more.
+    pub(super) fn was_seen(&self, key: &TurnKey) -> bool {
+        self.seen.lock().contains(key)
+    }
+
+    /// Remembers that the id is used.
+    pub(super) fn note(&self, key: &TurnKey, now_ms: u64) {
+        self.seen.lock().note(key, now_ms);
+    }
+
+    /// Whether one more turn may run.
+    pub(super) fn has_room(&self) -> bool {
+        self.inner.lock().running < self.running_max
+    }
+
+    /// How many turns run.
+    pub(super) fn running(&self) -> usize {
+        self.inner.lock().running
+    }
+
+    /// A turn has ended; the oldest ended ones make room.
+    pub(super) fn end(&self, turn: &Arc<Turn>, bytes: u64) {
+        let mut inner = self.inner.lock();
+        inner.running = inner.running.saturating_sub(1);
+        inner.ended.push_back((turn.clone(), bytes));
+        inner.ended_bytes += bytes;
+        while inner.ended.len() > self.ended_max || inner.ended_bytes > self.ended_bytes_max {
+            let Some((oldest, bytes)) = inner.ended.pop_front() else {
+                break;
+            };
+            inner.ended_bytes = inner.ended_bytes.saturating_sub(bytes);
+            inner.forget(&oldest);
+        }
+    }
+
+    /// Every turn that has not ended, of one run or of all.
+    pub(super) fn running_turns(&self, of: Option<(&SessionId, &RunId)>) -> Vec<Arc<Turn>> {
+        let inner = self.inner.lock();
+        let turns = inner.by_id.values().flatten();
+        turns
+            .filter(|turn| !turn.log.has_ended())
+            .filter(|turn| match of {
+                None => true,
+                Some((session, run)) => {
+                    turn.spec.session() == session && turn.spec.run() == run
+                }
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Remembers the cancellation of a turn that was not seen yet.
+    pub(super) fn cancel_early(&self, turn: TurnId, until_ms: u64, cancel: Cancel) {
+        let mut inner = self.inner.lock();
+        if inner.early_cancels.len() >= EARLY_CANCELS_MAX {
+            inner.early_cancels.pop_front();
+        }
+        inner.early_cancels.push_back((turn, until_ms, cancel));
+    }
+
+    /// The cancellation that came before its turn, if one did and still holds.
+    pub(super) fn take_early_cancel(&self, turn: &TurnId, now_ms: u64) -> Option<Cancel> {
+        let mut inner = self.inner.lock();
+        if inner.early_cancels.is_empty() {
+            return None;
+        }
+        inner
+            .early_cancels
+            .retain(|(_, until_ms, _)| *until_ms > now_ms);
+        let position = inner
+            .early_cancels
+            .iter()
+            .position(|(known, _, _)| known == turn)?;
+        inner
+            .early_cancels
+            .remove(position)
+            .map(|(_, _, cancel)| cancel)
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, turn: &Arc<Turn>) {
+        turn.log.drop_events();
+        let id = &turn.spec.request.turn;
+        if let Some(turns) = self.by_id.get_mut(id) {
+            turns.retain(|other| !Arc::ptr_eq(other, turn));
+            if turns.is_empty() {
+                self.by_id.remove(id);
+            }
+        }
+    }
+}

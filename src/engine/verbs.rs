@@ -1,0 +1,594 @@
+//! What servers ask of the engine.
+//!
+//! Each verb may be called at the same time as itself and as any other. Never leaves anything half
+//! done when the caller goes away: the turn's task goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::oneshot;
+
+use super::turn::{Turn, TurnReader, fresh_calls};
+use super::turns::Found;
+use super::{Engine, EngineError, turn_task};
+use crate::base::mint::Mint;
+use crate::gate::admission::{self, TurnRequest};
+use crate::gate::call::CallState;
+use crate::gate::event::{RunState, RunSummary};
+use crate::gate::ids::{BatchId, CallId, CallIndex, RunId, SessionId, ToolName, TurnId, TurnKey};
+use crate::gate::provider::{Export, ProviderFormat};
+use crate::gate::record::{Record, StoredTurn, TurnSpec};
+use crate::gate::snapshot::ToolSnapshot;
+use crate::gate::tool::SharedTool;
+use crate::gate::turn::{Cancel, CancelScope, Input, TurnMachine};
+use crate::store::{Answer, StoreError, TurnFilter, TurnPage};
+
+/// What a reader of a turn gets.
+pub enum Attached {
+    /// The turn is in memory; with a snapshot, the reader begins after it.
+    Live {
+        /// Follows the events.
+        reader: TurnReader,
+        /// The turn as it stands, if the reader's place is not known any more.
+        snapshot: Option<Box<StoredTurn>>,
+    },
+    /// The turn has ended and only the store has it.
+    Stored(Box<StoredTurn>),
+}
+
+/// One turn as it stands.
+pub enum Looked {
+    /// In memory.
+    Live(Arc<Turn>),
+    /// Only the store has it.
+    Stored(Box<StoredTurn>),
+}
+
+/// What a cancellation found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelAnswer {
+    /// The turn runs and stops.
+    Running,
+    /// The turn has ended.
+    Ended,
+    /// The turn was not seen yet; the cancellation is remembered.
+    Remembered,
+}
+
+impl Engine {
+    /// Starts a turn, or attaches to it if the same one was started before.
+    ///
+    /// Call ids that are empty are minted if the settings say so; the request's ids are otherwise
+    /// checked ones.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing was recorded then.
+    pub async fn start_turn(
+        self: &Arc<Self>,
+        mut request: TurnRequest,
+        wants_output: bool,
+    ) -> Result<Attached, EngineError> {
+        self.mint_call_ids(&mut request);
+        admission::admit(&request, &self.settings.limits)?;
+        let key = TurnKey {
+            session: request.session.clone(),
+            turn: request.turn.clone(),
+        };
+        if let Some(turn) = self.turns.get(&key) {
+            return self.attach_same(turn, &request, wants_output);
+        }
+        let may_be_stored = self.history.load(Ordering::Relaxed) || self.turns.was_seen(&key);
+        if may_be_stored
+            && let Some(stored) = answer(self.store.read_turn(key)).await?
+        {
+            return same_stored(stored, &request);
+        }
+        self.begin(request, wants_output).await
+    }
+
+    fn mint_call_ids(&self, request: &mut TurnRequest) {
+        if !self.settings.mint_call_ids {
+            return;
+        }
+        for requested in &mut request.calls {
+            if requested.call.call_id.as_str().is_empty() {
+                requested.call.call_id = CallId::trusted(format!("call_{}", self.mint.id()));
+                requested.minted = true;
+            }
+        }
+    }
+
+    fn attach_same(
+        &self,
+        turn: Arc<Turn>,
+        request: &TurnRequest,
+        wants_output: bool,
+    ) -> Result<Attached, EngineError> {
+        if !same_request(&turn.spec.request, request) {
+            return Err(conflict(request));
+        }
+        if wants_output {
+            self.open_output(&turn);
+        }
+        Ok(self.read_from(turn, 0))
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        request: TurnRequest,
+        wants_output: bool,
+    ) -> Result<Attached, EngineError> {
+        if self.is_draining() {
+            return Err(EngineError::Draining);
+        }
+        if !self.turns.has_room() {
+            return Err(EngineError::Overloaded);
+        }
+        let snapshot = match &request.snapshot {
+            None => None,
+            Some(id) => {
+                let found = self.snapshots.find(id, self.clock.now_ms());
+                Some(found.ok_or(EngineError::SnapshotExpired)?)
+            }
+        };
+        self.check_toolset(&request)?;
+        self.learn_run(&request.session, &request.run).await?;
+        let now = self.now();
+        let begun = self
+            .runs
+            .begin_turn(&request.session, &request.run, now)
+            .map_err(|run| EngineError::RunNotActive {
+                run: run.run.to_string(),
+            })?;
+        let spec = Arc::new(TurnSpec {
+            batch: BatchId::trusted(self.mint.id()),
+            round: begun.round,
+            run_started_at: begun.run_started_at,
+            accepted_at: now,
+            request,
+        });
+        let calls = fresh_calls(&spec);
+        let turn = Arc::new(Turn::new(spec.clone(), 1, calls, snapshot));
+        if let Err(other) = self.turns.insert(turn.clone()) {
+            // Somebody else was faster with the same id.
+            self.runs.end_turn(&active_summary(&spec));
+            return self.attach_same(other, &spec.request, wants_output);
+        }
+        self.turns.note(&spec.key(), self.clock.now_ms());
+        if wants_output {
+            turn.want_output();
+        }
+        let mut first = vec![Input::Started];
+        let early = self
+            .turns
+            .take_early_cancel(&spec.request.turn, self.clock.now_ms());
+        first.extend(early.map(Input::CancelRequested));
+        let machine = TurnMachine::new(spec);
+        let task = turn_task::run(self.clone(), turn.clone(), machine, first);
+        self.tasks.spawn("turn", task);
+        Ok(self.read_from(turn, 0))
+    }
+
+    fn check_toolset(&self, request: &TurnRequest) -> Result<(), EngineError> {
+        match &request.toolset {
+            Some(name) if self.directory.registry().toolsets.get(name).is_none() => {
+                Err(EngineError::NotFound {
+                    kind: "toolset",
+                    id: name.clone(),
+                })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Asks the store for a run that is not in memory, if the store may know it.
+    async fn learn_run(&self, session: &SessionId, run: &RunId) -> Result<(), EngineError> {
+        if self.runs.knows(session, run) || !self.history.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let found = answer(self.store.read_run(session.clone(), run.clone())).await?;
+        if let Some(summary) = found {
+            self.runs.learn(summary, self.now());
+        }
+        Ok(())
+    }
+
+    fn read_from(&self, turn: Arc<Turn>, after_sequence: u64) -> Attached {
+        Attached::Live {
+            reader: TurnReader::new(turn, self.pool.clone(), after_sequence),
+            snapshot: None,
+        }
+    }
+
+    /// Follows a turn after an event that the reader has seen.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Ambiguous`], [`EngineError::Store`].
+    pub async fn attach_turn(
+        &self,
+        turn: &TurnId,
+        session: Option<&SessionId>,
+        epoch: u32,
+        after_sequence: u64,
+        wants_output: bool,
+    ) -> Result<Attached, EngineError> {
+        let turn = match self.look_up(turn, session).await? {
+            Looked::Stored(stored) => return Ok(Attached::Stored(stored)),
+            Looked::Live(turn) => turn,
+        };
+        if wants_output {
+            self.open_output(&turn);
+        }
+        if epoch == 0 && turn.epoch == 1 || epoch == turn.epoch {
+            return Ok(self.read_from(turn, after_sequence));
+        }
+        // What the reader saw belongs to a sequence that was lost: it begins with how things stand.
+        let stored = turn.as_stored();
+        let last = turn.log.standing().last_sequence;
+        let after = match stored.completed {
+            // The end is told once more, so that every reader sees one.
+            Some(_) => last.saturating_sub(1),
+            None => last,
+        };
+        Ok(Attached::Live {
+            reader: TurnReader::new(turn, self.pool.clone(), after),
+            snapshot: Some(Box::new(stored)),
+        })
+    }
+
+    /// The first reader that wants output opens the executors' credit.
+    fn open_output(&self, turn: &Arc<Turn>) {
+        if !turn.want_output() {
+            return;
+        }
+        let window = self.settings.limits.output_window_bytes;
+        for call in turn.log.executing() {
+            let bytes = u32::try_from(window).unwrap_or(u32::MAX);
+            self.pool.credit(&turn.execution(call), bytes);
+        }
+    }
+
+    /// One turn as it stands.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Ambiguous`], [`EngineError::Store`].
+    pub async fn look_up(
+        &self,
+        turn: &TurnId,
+        session: Option<&SessionId>,
+    ) -> Result<Looked, EngineError> {
+        match self.turns.find(turn, session) {
+            Found::Turn(turn) => return Ok(Looked::Live(turn)),
+            Found::Several => {
+                return Err(EngineError::Ambiguous {
+                    turn: turn.to_string(),
+                });
+            }
+            Found::Nothing => {}
+        }
+        let key = match session {
+            Some(session) => TurnKey {
+                session: session.clone(),
+                turn: turn.clone(),
+            },
+            None => match answer(self.store.find_turn(turn.clone())).await?.as_slice() {
+                [] => return Err(turn_not_found(turn)),
+                [only] => only.clone(),
+                [_, ..] => {
+                    return Err(EngineError::Ambiguous {
+                        turn: turn.to_string(),
+                    });
+                }
+            },
+        };
+        let stored = answer(self.store.read_turn(key)).await?;
+        stored
+            .map(|stored| Looked::Stored(Box::new(stored)))
+            .ok_or_else(|| turn_not_found(turn))
+    }
+
+    /// Lists turns, newest first.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`].
+    pub async fn list_turns(&self, filter: TurnFilter) -> Result<TurnPage, EngineError> {
+        answer(self.store.list_turns(filter)).await
+    }
+
+    /// The turn in memory, if it is there: fresher than what the store has.
+    pub fn turn_in_memory(&self, key: &TurnKey) -> Option<Arc<Turn>> {
+        self.turns.get(key)
+    }
+
+    /// Cancels a turn and its run. Returns once that is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::Ambiguous`], [`EngineError::Store`].
+    pub async fn cancel_turn(
+        &self,
+        turn: TurnId,
+        session: Option<&SessionId>,
+        reason: String,
+        grace_ms: Option<u32>,
+    ) -> Result<CancelAnswer, EngineError> {
+        let cancel = Cancel {
+            scope: CancelScope::Turn,
+            reason,
+            grace_ms: grace_ms.unwrap_or(self.settings.cancel_grace_ms),
+        };
+        match self.look_up(&turn, session).await {
+            Ok(Looked::Stored(_)) => Ok(CancelAnswer::Ended),
+            Ok(Looked::Live(turn)) => {
+                deliver(&turn, Input::CancelRequested(cancel)).await;
+                Ok(match turn.log.has_ended() {
+                    true => CancelAnswer::Ended,
+                    false => CancelAnswer::Running,
+                })
+            }
+            Err(EngineError::NotFound { .. }) => {
+                let until = self
+                    .clock
+                    .now_ms()
+                    .saturating_add(self.settings.early_cancel_ms);
+                self.turns.cancel_early(turn, until, cancel);
+                Ok(CancelAnswer::Remembered)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Cancels one call. Returns where it stands then.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Ambiguous`], [`EngineError::Store`].
+    pub async fn cancel_call(
+        &self,
+        turn: &TurnId,
+        session: Option<&SessionId>,
+        call: &CallId,
+        reason: String,
+        grace_ms: Option<u32>,
+    ) -> Result<CallState, EngineError> {
+        let not_found = || EngineError::NotFound {
+            kind: "call",
+            id: call.to_string(),
+        };
+        let turn = match self.look_up(turn, session).await? {
+            Looked::Live(turn) => turn,
+            Looked::Stored(stored) => {
+                let calls = super::stored_calls(&stored);
+                let position = position_in(&stored.spec, call).ok_or_else(not_found)?;
+                let standing = calls.get(position.get()).ok_or_else(not_found)?;
+                return Ok(standing.state);
+            }
+        };
+        let position = turn.position_of(call).ok_or_else(not_found)?;
+        let cancel = Cancel {
+            scope: CancelScope::Call(position),
+            reason,
+            grace_ms: grace_ms.unwrap_or(self.settings.cancel_grace_ms),
+        };
+        deliver(&turn, Input::CancelRequested(cancel)).await;
+        let standing = turn.log.standing();
+        let call = standing.calls.get(position.get());
+        call.map(|call| call.state).ok_or_else(not_found)
+    }
+
+    /// Completes a run.
+    ///
+    /// # Errors
+    /// [`EngineError::RunBusy`] while a turn of it runs, [`EngineError::NotFound`],
+    /// [`EngineError::Store`].
+    pub async fn end_run(
+        &self,
+        session: &SessionId,
+        run: &RunId,
+    ) -> Result<RunSummary, EngineError> {
+        let (summary, running) = self.find_run(session, run).await?;
+        if summary.state != RunState::Active {
+            return Ok(summary);
+        }
+        if running > 0 {
+            return Err(EngineError::RunBusy {
+                run: run.to_string(),
+            });
+        }
+        self.close_run(summary, RunState::Completed, "", "ended by the orchestrator")
+            .await
+    }
+
+    /// Cancels a run with all its turns. Returns once that is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Store`].
+    pub async fn cancel_run(
+        &self,
+        session: &SessionId,
+        run: &RunId,
+        reason: String,
+        grace_ms: Option<u32>,
+    ) -> Result<RunSummary, EngineError> {
+        let (summary, _) = self.find_run(session, run).await?;
+        if summary.state != RunState::Active {
+            return Ok(summary);
+        }
+        let reason = match reason.is_empty() {
+            true => "the run was cancelled".to_owned(),
+            false => reason,
+        };
+        let closed = self
+            .close_run(summary, RunState::Cancelled, "tool_cancelled", &reason)
+            .await?;
+        let cancel = Cancel {
+            scope: CancelScope::Run,
+            reason,
+            grace_ms: grace_ms.unwrap_or(self.settings.cancel_grace_ms),
+        };
+        for turn in self.turns.running_turns(Some((session, run))) {
+            deliver(&turn, Input::CancelRequested(cancel.clone())).await;
+        }
+        Ok(closed)
+    }
+
+    async fn find_run(
+        &self,
+        session: &SessionId,
+        run: &RunId,
+    ) -> Result<(RunSummary, u32), EngineError> {
+        if let Some(found) = self.runs.get(session, run) {
+            return Ok(found);
+        }
+        let found = answer(self.store.read_run(session.clone(), run.clone())).await?;
+        let summary = found.ok_or_else(|| EngineError::NotFound {
+            kind: "run",
+            id: run.to_string(),
+        })?;
+        self.runs.learn(summary.clone(), self.now());
+        Ok((summary, 0))
+    }
+
+    async fn close_run(
+        &self,
+        summary: RunSummary,
+        state: RunState,
+        code: &str,
+        reason: &str,
+    ) -> Result<RunSummary, EngineError> {
+        let closed = RunSummary {
+            state,
+            end_code: code.to_owned(),
+            end_reason: reason.to_owned(),
+            ended_at: Some(self.now()),
+            ..summary
+        };
+        answer(self.store.commit(vec![Record::RunEnded(closed.clone())])).await?;
+        self.runs.set(&closed);
+        Ok(closed)
+    }
+
+    /// Tools that can be called now, by name, seen through a toolset.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]: no such toolset.
+    pub fn list_tools(&self, toolset: Option<&str>) -> Result<Vec<SharedTool>, EngineError> {
+        let registry = self.directory.registry();
+        if let Some(name) = toolset
+            && registry.toolsets.get(name).is_none()
+        {
+            return Err(EngineError::NotFound {
+                kind: "toolset",
+                id: name.to_owned(),
+            });
+        }
+        let visible = registry.visible(toolset).into_iter();
+        Ok(visible
+            .filter(|tool| self.pool.reachable(tool))
+            .cloned()
+            .collect())
+    }
+
+    /// Keeps the list that a model is about to see, and names it.
+    pub fn snapshot_tools(
+        &self,
+        tools: &[SharedTool],
+        format: Option<ProviderFormat>,
+    ) -> (String, Option<Export>) {
+        let export = format.map(|format| format.export_tools(tools));
+        let own_names = || tools.iter().map(|tool| tool.definition.name.clone());
+        let names: Vec<ToolName> = match &export {
+            Some(export) => export.names.clone(),
+            None => own_names().collect(),
+        };
+        let snapshot = ToolSnapshot::new(names.into_iter().zip(tools.iter().cloned()));
+        let kept = self.snapshots.keep(snapshot, self.clock.now_ms());
+        (kept.id.clone(), export)
+    }
+
+    /// Mints a turn id for a caller that sent none.
+    pub fn mint_turn_id(&self) -> TurnId {
+        TurnId::trusted(self.mint.id())
+    }
+
+    /// Names this process.
+    pub fn process_id(&self) -> &str {
+        Mint::process_id(&self.mint)
+    }
+}
+
+/// Hands an input in and waits until it was dealt with.
+async fn deliver(turn: &Turn, input: Input) {
+    if turn.log.has_ended() {
+        return;
+    }
+    let (done, dealt_with) = oneshot::channel();
+    turn.inbox.push(input, Some(done));
+    // The task may end with the input unread; then there is nothing left to stop.
+    let _ = dealt_with.await;
+}
+
+async fn answer<T>(answer: Answer<T>) -> Result<T, EngineError> {
+    let outcome = answer.await.unwrap_or_else(|_| {
+        Err(StoreError::Unavailable {
+            problem: "the store is closed".to_owned(),
+        })
+    });
+    Ok(outcome?)
+}
+
+fn turn_not_found(turn: &TurnId) -> EngineError {
+    EngineError::NotFound {
+        kind: "turn",
+        id: turn.to_string(),
+    }
+}
+
+fn conflict(request: &TurnRequest) -> EngineError {
+    EngineError::Conflict {
+        turn: request.turn.to_string(),
+    }
+}
+
+fn same_stored(stored: StoredTurn, request: &TurnRequest) -> Result<Attached, EngineError> {
+    match same_request(&stored.spec.request, request) {
+        true => Ok(Attached::Stored(Box::new(stored))),
+        false => Err(conflict(request)),
+    }
+}
+
+/// Whether a request is a repetition. Ids that were minted differ each time.
+fn same_request(first: &TurnRequest, again: &TurnRequest) -> bool {
+    if first == again {
+        return true;
+    }
+    let plain = |request: &TurnRequest| {
+        let mut request = request.clone();
+        request.trace = None;
+        for requested in &mut request.calls {
+            if requested.minted {
+                requested.call.call_id = CallId::trusted("");
+            }
+        }
+        request
+    };
+    plain(first) == plain(again)
+}
+
+fn position_in(spec: &TurnSpec, call: &CallId) -> Option<CallIndex> {
+    let mut calls = spec.request.calls.iter();
+    let position = calls.position(|requested| requested.call.call_id == *call)?;
+    u16::try_from(position).ok().map(CallIndex)
+}
+
+/// The run as a turn that never ran leaves it.
+fn active_summary(spec: &TurnSpec) -> RunSummary {
+    RunSummary {
+        session: spec.session().clone(),
+        run: spec.run().clone(),
+        state: RunState::Active,
+        rounds: spec.round,
+        end_code: String::new(),
+        end_reason: String::new(),
+        started_at: spec.run_started_at,
+        ended_at: None,
+    }
+}

@@ -1,0 +1,144 @@
+//! The way out to one executor: two bounded lanes, control before work.
+//!
+//! Pushing never waits; a full control lane means that the peer does not read, and ends the stream.
+//! The work lane needs no bound of its own: slots are its credit. Never looks into a message.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use tokio_stream::Stream;
+
+use super::session::SessionEnd;
+use crate::pb::v1::ConnectResponse;
+
+/// Most control messages that wait to be sent. Beyond it the peer counts as not reading.
+const CONTROL_MAX: usize = 4_096;
+
+#[derive(Debug, Default)]
+struct Inner {
+    control: VecDeque<ConnectResponse>,
+    work: VecDeque<ConnectResponse>,
+    waker: Option<Waker>,
+    /// Nothing more goes in; what is in still goes out, then this.
+    end: Option<Option<SessionEnd>>,
+    /// The reader is gone.
+    dropped: bool,
+    /// Messages taken by the carrier so far.
+    taken: u64,
+}
+
+/// The sending side. Shared by whoever has something to say.
+#[derive(Debug, Default)]
+pub struct Lanes {
+    inner: Mutex<Inner>,
+}
+
+impl Lanes {
+    /// Queues a control message. It may overtake work. False: nobody reads any more.
+    pub fn control(&self, message: ConnectResponse) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.is_closed() {
+            return false;
+        }
+        if inner.control.len() >= CONTROL_MAX {
+            inner.end = Some(Some(SessionEnd::SlowReader));
+            inner.control.clear();
+            inner.work.clear();
+        } else {
+            inner.control.push_back(message);
+        }
+        inner.wake();
+        true
+    }
+
+    /// Queues work. False: nobody reads any more, and it was not sent.
+    pub fn work(&self, message: ConnectResponse) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.is_closed() {
+            return false;
+        }
+        inner.work.push_back(message);
+        inner.wake();
+        true
+    }
+
+    /// Ends the stream after what is queued; with a reason, as a failure.
+    pub fn end(&self, reason: Option<SessionEnd>) {
+        let mut inner = self.inner.lock();
+        if inner.end.is_none() {
+            inner.end = Some(reason);
+        }
+        inner.wake();
+    }
+
+    /// Whether nothing can be sent any more.
+    pub fn is_closed(&self) -> bool {
+        self.inner.lock().is_closed()
+    }
+
+    /// How many messages wait, and how many the carrier has taken so far.
+    pub fn progress(&self) -> (usize, u64) {
+        let inner = self.inner.lock();
+        (inner.control.len() + inner.work.len(), inner.taken)
+    }
+
+    /// The reading side. One per stream.
+    pub fn stream(self: &Arc<Self>) -> LaneStream {
+        LaneStream {
+            lanes: self.clone(),
+        }
+    }
+}
+
+impl Inner {
+    fn is_closed(&self) -> bool {
+        self.end.is_some() || self.dropped
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The reading side, for the carrier.
+#[derive(Debug)]
+pub struct LaneStream {
+    lanes: Arc<Lanes>,
+}
+
+impl Stream for LaneStream {
+    type Item = Result<ConnectResponse, SessionEnd>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut inner = self.lanes.inner.lock();
+        let next = match inner.control.pop_front() {
+            Some(message) => Some(message),
+            None => inner.work.pop_front(),
+        };
+        if let Some(message) = next {
+            inner.taken += 1;
+            return Poll::Ready(Some(Ok(message)));
+        }
+        match &mut inner.end {
+            Some(reason) => Poll::Ready(reason.take().map(Err)),
+            None => {
+                inner.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for LaneStream {
+    fn drop(&mut self) {
+        let mut inner = self.lanes.inner.lock();
+        inner.dropped = true;
+        inner.control.clear();
+        inner.work.clear();
+    }
+}

@@ -1,0 +1,31 @@
+//! Talks to tool processes: their streams, their tools, their slots.
+//!
+//! `session` runs one stream over any carrier, `pool` knows who has room and who holds what,
+//! `directory` keeps the registry. Never decides whether a call may run, and never remembers anything
+//! over a restart.
+
+mod convert;
+mod directory;
+mod handshake;
+mod lanes;
+mod pool;
+mod session;
+
+use std::sync::Arc;
+
+use crate::gate::turn::Input;
+
+pub use directory::{Directory, RegistryJournal};
+pub use handshake::NameBinding;
+pub use lanes::{LaneStream, Lanes};
+pub use pool::{DispatchContext, ExecutorView, InstanceState, Pool};
+pub use session::{Identity, SessionEnd, Sessions, StreamSettings};
+
+/// Where a turn takes its inputs. May be called from any task, and never waits.
+pub trait Mailbox: Send + Sync {
+    /// Hands the turn one input.
+    fn deliver(&self, input: Input);
+}
+
+/// A mailbox that several may hold.
+pub type SharedMailbox = Arc<dyn Mailbox>;

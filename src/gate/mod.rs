@@ -1,0 +1,23 @@
+//! Decides, and never waits.
+//!
+//! No clock, no random, no files, no tasks, no protobuf: time and ids come in as arguments, and what
+//! should happen goes out as data. In the order in which a call meets them: `admission`, `provider`,
+//! `json`, `registry`, `schema`, `permission`, `turn`, `result`, `event`, `record`.
+
+pub mod admission;
+pub mod call;
+pub mod event;
+pub mod ids;
+pub mod json;
+pub mod limits;
+pub mod permission;
+pub mod provider;
+pub mod record;
+pub mod refusal;
+pub mod registry;
+pub mod result;
+pub mod schema;
+pub mod snapshot;
+pub mod tool;
+pub mod toolset;
+pub mod turn;

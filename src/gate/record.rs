@@ -1,0 +1,146 @@
+//! What is written down about turns, runs and tools.
+//!
+//! Records fold back into a [`StoredTurn`], from which a turn machine goes on after a restart. Never
+//! knows the disk's form: that is `store::disk`.
+
+use std::sync::Arc;
+
+use super::admission::TurnRequest;
+use super::event::{RunSummary, TurnCompleted};
+use super::ids::{BatchId, CallIndex, InstanceId, RunId, SessionId, TurnKey, UnixMillis};
+use super::result::CallResult;
+use super::tool::SharedTool;
+
+/// One fact, written once.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A turn was taken.
+    TurnAccepted(Arc<TurnSpec>),
+    /// Calls are about to be sent.
+    CallsDispatched {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// Which calls, where to.
+        calls: Vec<DispatchIntent>,
+    },
+    /// Calls have ended while their turn goes on.
+    CallsEnded {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// Position and result.
+        results: Vec<(CallIndex, Arc<CallResult>)>,
+    },
+    /// A turn is being cancelled; whatever has not ended will not go on.
+    TurnCancelling {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// Why.
+        reason: String,
+        /// The run as it is from now on.
+        run: RunSummary,
+    },
+    /// A turn has ended, with everything that its readers want.
+    TurnEnded {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// How.
+        completed: Arc<TurnCompleted>,
+    },
+    /// A turn was taken up after a restart.
+    TurnRecovered {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// Its epoch from now on.
+        epoch: u32,
+    },
+    /// A run has ended outside of a turn.
+    RunEnded(RunSummary),
+    /// A tool was registered or changed.
+    ToolRegistered(SharedTool),
+    /// A tool was removed.
+    ToolRemoved(super::ids::ToolName),
+    /// A toolset was made or replaced.
+    ToolsetPut(Arc<super::toolset::Toolset>),
+    /// A toolset was removed.
+    ToolsetDeleted(String),
+}
+
+/// What is fixed about a turn once it is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnSpec {
+    /// As asked.
+    pub request: TurnRequest,
+    /// The batch of its calls.
+    pub batch: BatchId,
+    /// Which turn of its run this is, from 1.
+    pub round: u32,
+    /// When its run began.
+    pub run_started_at: UnixMillis,
+    /// When it was taken.
+    pub accepted_at: UnixMillis,
+}
+
+impl TurnSpec {
+    /// What names the turn.
+    pub fn key(&self) -> TurnKey {
+        TurnKey {
+            session: self.request.session.clone(),
+            turn: self.request.turn.clone(),
+        }
+    }
+
+    /// Its session.
+    pub fn session(&self) -> &SessionId {
+        &self.request.session
+    }
+
+    /// Its run.
+    pub fn run(&self) -> &RunId {
+        &self.request.run
+    }
+}
+
+/// A call that is about to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DispatchIntent {
+    /// Its position.
+    pub call: CallIndex,
+    /// From 1.
+    pub attempt: u32,
+    /// The executor process.
+    pub instance: InstanceId,
+}
+
+/// Everything that is written about one turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredTurn {
+    /// What is fixed about it.
+    pub spec: TurnSpec,
+    /// Restarts so far, from 1.
+    pub epoch: u32,
+    /// The last intent per call.
+    pub dispatched: Vec<DispatchIntent>,
+    /// Results so far.
+    pub results: Vec<(CallIndex, Arc<CallResult>)>,
+    /// Why it is being cancelled. None: it is not.
+    pub cancelling: Option<String>,
+    /// How it ended. None: it has not.
+    pub completed: Option<Arc<TurnCompleted>>,
+    /// When something was last written.
+    pub updated_at: UnixMillis,
+}
+
+impl StoredTurn {
+    /// A turn of which nothing but its acceptance is known.
+    pub fn new(spec: TurnSpec) -> Self {
+        Self {
+            epoch: 1,
+            dispatched: Vec::new(),
+            results: Vec::new(),
+            cancelling: None,
+            completed: None,
+            updated_at: spec.accepted_at,
+            spec,
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! A tool's definition, and the form in which the registry keeps it.
+//!
+//! [`Tool::check`] is the only way from a definition to a [`Tool`]. Never knows who runs the tool:
+//! that is the executors' pool.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::ids::{OwnerName, ToolName, UnixMillis};
+use super::json::{Document, JsonLimits};
+use super::limits::Limits;
+use super::result::Digest;
+use super::schema::{Schema, SchemaDialect, SchemaError, SchemaOptions};
+
+/// How much harm a tool can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Reads only.
+    Safe,
+    /// Has side effects that can be undone.
+    Sensitive,
+    /// Cannot be undone, or costs much.
+    Dangerous,
+}
+
+impl Risk {
+    /// The word that people and digests see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Risk::Safe => "safe",
+            Risk::Sensitive => "sensitive",
+            Risk::Dangerous => "dangerous",
+        }
+    }
+}
+
+/// What a tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Reads local data.
+    Read,
+    /// Reads from a network.
+    Fetch,
+    /// Changes files or records.
+    Edit,
+    /// Deletes files or records.
+    Delete,
+    /// Runs commands or programs.
+    Execute,
+    /// Asks or shows something to a person.
+    Interact,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    /// The word that people and digests see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Fetch => "fetch",
+            Kind::Edit => "edit",
+            Kind::Delete => "delete",
+            Kind::Execute => "execute",
+            Kind::Interact => "interact",
+            Kind::Other => "other",
+        }
+    }
+
+    /// Whether a tool of this kind only reads.
+    pub fn only_reads(self) -> bool {
+        matches!(self, Kind::Read | Kind::Fetch)
+    }
+
+    /// Whether a safe tool of this kind is worth a warning.
+    fn is_dubious_when_safe(self) -> bool {
+        matches!(self, Kind::Edit | Kind::Delete | Kind::Execute)
+    }
+}
+
+/// A tool as its executor describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolDefinition {
+    /// What the model calls.
+    pub name: ToolName,
+    /// For the model.
+    pub description: String,
+    /// Schema of the arguments. Empty: any object.
+    pub parameters: Bytes,
+    /// How the schema is read.
+    pub dialect: SchemaDialect,
+    /// As sent; None: the configured default.
+    pub risk: Option<Risk>,
+    /// What it does.
+    pub kind: Kind,
+    /// A second execution does no harm.
+    pub idempotent: bool,
+    /// Runs alone in its batch.
+    pub exclusive: bool,
+    /// Longest execution, in milliseconds. None: the configured default.
+    pub timeout_ms: Option<u32>,
+    /// Most executions at once, per executor name. Zero: no limit.
+    pub max_concurrency: u32,
+    /// Stops early when told to.
+    pub supports_cancellation: bool,
+    /// Ids of services that the handler may use.
+    pub services: Vec<String>,
+    /// The author's version.
+    pub version: String,
+    /// Free data of the author. Empty: none.
+    pub annotations: Bytes,
+}
+
+/// Longest execution that a definition may ask for: a day.
+pub const TIMEOUT_MS_MAX: u32 = 24 * 60 * 60 * 1000;
+
+/// Which dialects a deployment admits, and what unspecified fields mean.
+#[derive(Debug, Clone)]
+pub struct ToolRules {
+    /// Risk of a tool that names none.
+    pub unspecified_risk: Risk,
+    /// Longest execution of a tool that names none, in milliseconds.
+    pub default_timeout_ms: u32,
+    /// Dialects that tools may use.
+    pub dialects: Vec<SchemaDialect>,
+    /// How schemas are compiled.
+    pub schema: SchemaOptions,
+}
+
+/// Why a definition is refused; the earliest check counts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// Blank name.
+    #[error("tool name must not be empty")]
+    NameEmpty,
+    /// The name stands for a tool already.
+    #[error("tool already registered: `{name}`")]
+    NameDuplicate {
+        /// The name.
+        name: String,
+    },
+    /// The name has other characters or is too long.
+    #[error("tool name `{name}` must be 1 to {bytes_max} of `A-Za-z0-9_.-`")]
+    NameInvalid {
+        /// The name, cut.
+        name: String,
+        /// Longest name.
+        bytes_max: u64,
+    },
+    /// Another field is out of its range.
+    #[error("`{field}` {problem}")]
+    FieldInvalid {
+        /// The field's name.
+        field: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The dialect is not admitted here.
+    #[error("schema dialect `{dialect}` is not admitted here")]
+    DialectNotAdmitted {
+        /// The dialect's name.
+        dialect: &'static str,
+    },
+    /// The schema is refused.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+impl DefinitionError {
+    /// The stable code that clients match on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            DefinitionError::NameEmpty => "tool_name_empty",
+            DefinitionError::NameDuplicate { .. } => "tool_name_duplicate",
+            DefinitionError::NameInvalid { .. } => "tool_name_invalid",
+            DefinitionError::FieldInvalid { .. } => "tool_definition_invalid",
+            DefinitionError::DialectNotAdmitted { .. } => "schema_dialect_not_admitted",
+            DefinitionError::Schema(error) => error.code(),
+        }
+    }
+
+    /// Where in the schema, from `$`. Empty: nowhere in particular.
+    pub fn path(&self) -> &str {
+        match self {
+            DefinitionError::Schema(error) => error.path(),
+            DefinitionError::NameEmpty
+            | DefinitionError::NameDuplicate { .. }
+            | DefinitionError::NameInvalid { .. }
+            | DefinitionError::FieldInvalid { .. }
+            | DefinitionError::DialectNotAdmitted { .. } => "",
+        }
+    }
+}
+
+/// Something dubious in a definition that was taken all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolWarning {
+    /// Stable code.
+    pub code: &'static str,
+    /// Where in the schema, from `$`. Empty: nowhere in particular.
+    pub path: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A checked definition under its owner.
+#[derive(Debug)]
+pub struct Tool {
+    /// As sent.
+    pub definition: ToolDefinition,
+    /// Who owns it.
+    pub owner: OwnerName,
+    /// Digest of the definition.
+    pub digest: Digest,
+    /// The compiled schema.
+    pub schema: Schema,
+    /// The risk that holds.
+    pub risk: Risk,
+    /// Longest execution, in milliseconds.
+    pub timeout_ms: u32,
+    /// What its author should know.
+    pub warnings: Vec<ToolWarning>,
+    /// Counts the definitions seen under this name, from 1.
+    pub generation: u32,
+    /// What differs from the generation before, as field names.
+    pub changed_fields: Vec<&'static str>,
+    /// When this generation came.
+    pub registered_at: UnixMillis,
+}
+
+impl Tool {
+    /// Whether running a call twice harms nobody, so that its record may follow its dispatch.
+    pub fn is_repeatable(&self) -> bool {
+        self.definition.idempotent || (self.risk == Risk::Safe && self.definition.kind.only_reads())
+    }
+}
+
+/// A definition that passed every check, not yet in the registry.
+#[derive(Debug)]
+pub struct CheckedDefinition {
+    /// As sent.
+    pub definition: ToolDefinition,
+    /// Digest of the definition.
+    pub digest: Digest,
+    /// The compiled schema.
+    pub schema: Schema,
+    /// The risk that holds.
+    pub risk: Risk,
+    /// Longest execution, in milliseconds.
+    pub timeout_ms: u32,
+    /// What its author should know.
+    pub warnings: Vec<ToolWarning>,
+}
+
+/// The first registration check: a name that is there.
+///
+/// # Errors
+/// [`DefinitionError::NameEmpty`].
+pub fn check_name_present(name: &ToolName) -> Result<(), DefinitionError> {
+    if name.as_str().trim().is_empty() {
+        return Err(DefinitionError::NameEmpty);
+    }
+    Ok(())
+}
+
+/// Checks everything about a definition that does not depend on other tools.
+///
+/// # Errors
+/// The earliest failing check, see [`DefinitionError`].
+pub fn check_definition(
+    definition: ToolDefinition,
+    rules: &ToolRules,
+    limits: &Limits,
+) -> Result<CheckedDefinition, DefinitionError> {
+    check_name_form(&definition.name, limits)?;
+    check_fields(&definition, limits)?;
+    if !rules.dialects.contains(&definition.dialect) {
+        return Err(DefinitionError::DialectNotAdmitted {
+            dialect: definition.dialect.as_str(),
+        });
+    }
+    let compiled = Schema::compile(&definition.parameters, definition.dialect, &rules.schema)?;
+    let risk = definition.risk.unwrap_or(rules.unspecified_risk);
+    let mut warnings = dubious(&definition, risk);
+    warnings.extend(compiled.notes.into_iter().map(|note| ToolWarning {
+        code: note.code(),
+        path: note.path().to_owned(),
+        message: note.to_string(),
+    }));
+    Ok(CheckedDefinition {
+        digest: digest_of(&definition),
+        schema: compiled.schema,
+        risk,
+        timeout_ms: definition.timeout_ms.unwrap_or(rules.default_timeout_ms),
+        warnings,
+        definition,
+    })
+}
+
+fn check_name_form(name: &ToolName, limits: &Limits) -> Result<(), DefinitionError> {
+    let text = name.as_str();
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    if text.len() as u64 <= limits.tool_name_bytes_max && text.bytes().all(is_allowed) {
+        return Ok(());
+    }
+    Err(DefinitionError::NameInvalid {
+        name: text.chars().take(80).collect(),
+        bytes_max: limits.tool_name_bytes_max,
+    })
+}
+
+fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), DefinitionError> {
+    let invalid = |field, problem| Err(DefinitionError::FieldInvalid { field, problem });
+    let at_most = |field, actual: usize, max: u64, unit: &str| {
+        if actual as u64 > max {
+            return invalid(field, format!("must have at most {max} {unit}"));
+        }
+        Ok(())
+    };
+    at_most(
+        "description",
+        definition.description.len(),
+        limits.tool_description_bytes_max,
+        "bytes",
+    )?;
+    at_most(
+        "version",
+        definition.version.len(),
+        limits.tool_version_bytes_max,
+        "characters",
+    )?;
+    at_most(
+        "services",
+        definition.services.len(),
+        limits.tool_services_max,
+        "entries",
+    )?;
+    at_most(
+        "annotations_json",
+        definition.annotations.len(),
+        limits.tool_annotations_bytes_max,
+        "bytes",
+    )?;
+    match definition.timeout_ms {
+        Some(0) => return invalid("timeout_ms", "must not be zero".to_owned()),
+        Some(span) if span > TIMEOUT_MS_MAX => {
+            return invalid("timeout_ms", format!("must be at most {TIMEOUT_MS_MAX}"));
+        }
+        Some(_) | None => {}
+    }
+    if !definition.annotations.is_empty()
+        && let Err(error) = Document::parse_object(&definition.annotations, &annotation_limits())
+    {
+        return invalid("annotations_json", format!("must be an object: {error}"));
+    }
+    Ok(())
+}
+
+fn annotation_limits() -> JsonLimits {
+    JsonLimits {
+        bytes_max: usize::MAX,
+        depth_max: 32,
+        nodes_max: 10_000,
+    }
+}
+
+fn dubious(definition: &ToolDefinition, risk: Risk) -> Vec<ToolWarning> {
+    let mut warnings = Vec::new();
+    if definition.description.trim().is_empty() {
+        warnings.push(ToolWarning {
+            code: "description_empty",
+            path: String::new(),
+            message: "the model decides by the description whether to call the tool".to_owned(),
+        });
+    }
+    if risk == Risk::Safe && definition.kind.is_dubious_when_safe() {
+        let kind = definition.kind.as_str();
+        warnings.push(ToolWarning {
+            code: "risk_below_kind",
+            path: String::new(),
+            message: format!("a safe tool of kind `{kind}` runs without being asked"),
+        });
+    }
+    warnings
+}
+
+/// SHA-256 over the definition's canonical JSON: every field, keys sorted, schema in dispatch form.
+fn digest_of(definition: &ToolDefinition) -> Digest {
+    let json = |text: &Bytes| canonical_text(text);
+    let fields = serde_json::json!({
+        "annotations": json(&definition.annotations),
+        "description": definition.description,
+        "dialect": definition.dialect.as_str(),
+        "exclusive": definition.exclusive,
+        "idempotent": definition.idempotent,
+        "kind": definition.kind.as_str(),
+        "max_concurrency": definition.max_concurrency,
+        "name": definition.name.as_str(),
+        "parameters": json(&definition.parameters),
+        "risk": definition.risk.map(Risk::as_str),
+        "services": definition.services,
+        "supports_cancellation": definition.supports_cancellation,
+        "timeout_ms": definition.timeout_ms,
+        "version": definition.version,
+    });
+    Digest::of(fields.to_string().as_bytes())
+}
+
+/// The dispatch form of JSON text; text that is no JSON stands for itself.
+fn canonical_text(text: &Bytes) -> String {
+    let form = Document::parse(text, &annotation_limits().for_schema())
+        .map_or_else(|_| text.clone(), |document| document.dispatch_form());
+    String::from_utf8_lossy(&form).into_owned()
+}
+
+impl JsonLimits {
+    /// The same without a bound on values: schemas have bounds of their own.
+    fn for_schema(self) -> Self {
+        Self {
+            depth_max: u16::MAX,
+            nodes_max: usize::MAX,
+            ..self
+        }
+    }
+}
+
+/// Which fields differ between two definitions of one name.
+pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'static str> {
+    let differences = [
+        ("description", before.description != after.description),
+        ("parameters_json", before.parameters != after.parameters),
+        ("schema_dialect", before.dialect != after.dialect),
+        ("risk_level", before.risk != after.risk),
+        ("kind", before.kind != after.kind),
+        ("idempotent", before.idempotent != after.idempotent),
+        ("exclusive", before.exclusive != after.exclusive),
+        ("timeout_ms", before.timeout_ms != after.timeout_ms),
+        ("max_concurrency", before.max_concurrency != after.max_concurrency),
+        (
+            "supports_cancellation",
+            before.supports_cancellation != after.supports_cancellation,
+        ),
+        ("services", before.services != after.services),
+        ("version", before.version != after.version),
+        ("annotations_json", before.annotations != after.annotations),
+    ];
+    differences
+        .into_iter()
+        .filter_map(|(field, differs)| differs.then_some(field))
+        .collect()
+}
+
+/// A tool that several may hold.
+pub type SharedTool = Arc<Tool>;

@@ -1,0 +1,165 @@
+//! One call inside the machine: its state, its place at an executor, and its moments.
+//!
+//! Only [`Call::move_to`] assigns a state. Never decides what comes next.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::input::{CancelReason, CheckedArguments};
+use crate::gate::admission::RequestedCall;
+use crate::gate::call::CallState;
+use crate::gate::event::CallMoved;
+use crate::gate::ids::{
+    BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis,
+};
+use crate::gate::result::CallResult;
+use crate::gate::tool::SharedTool;
+
+/// Where a call is on its way to a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At home: not looked at, refused, or not yet its turn.
+    Home,
+    /// Looks for an executor with room.
+    Waiting {
+        /// Since when.
+        since: UnixMillis,
+        /// Until when.
+        until: UnixMillis,
+    },
+    /// Was sent before a restart; its executor may still have it.
+    Expected {
+        /// The executor process.
+        instance: InstanceId,
+        /// Until when.
+        until: UnixMillis,
+    },
+    /// Was sent.
+    Sent {
+        /// Until when it must be accepted. None: it is, or silence means nothing.
+        accept_until: Option<UnixMillis>,
+        /// Until when it must be done.
+        run_until: UnixMillis,
+    },
+}
+
+/// A call that was told to stop and has not answered yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stopping {
+    /// Why, as the executor learns it.
+    pub(super) reason: CancelReason,
+    /// In the canceller's words.
+    pub(super) message: String,
+    /// Until when its answer counts.
+    pub(super) until: UnixMillis,
+}
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) index: CallIndex,
+    pub(super) call_id: CallId,
+    pub(super) execution: ExecutionId,
+    /// The tool, aliases resolved; the name as it came if there is none.
+    pub(super) tool_name: ToolName,
+    pub(super) state: CallState,
+    pub(super) tool: Option<SharedTool>,
+    pub(super) arguments: Option<CheckedArguments>,
+    /// Why the look refused it; becomes its result when the turn decides.
+    pub(super) place: Place,
+    pub(super) attempts: u32,
+    pub(super) started_at: Option<UnixMillis>,
+    pub(super) queue_ms: u64,
+    pub(super) stopping: Option<Stopping>,
+    pub(super) result: Option<Arc<CallResult>>,
+    /// The executor waits for the acknowledgement of its answer.
+    pub(super) answered: bool,
+    pub(super) refusal: Option<super::look::Refused>,
+}
+
+impl Call {
+    pub(super) fn new(batch: &BatchId, position: usize, requested: &RequestedCall) -> Self {
+        // Admission bounds the number of calls far below u16.
+        let index = CallIndex(u16::try_from(position).unwrap_or(u16::MAX));
+        Self {
+            index,
+            call_id: requested.call.call_id.clone(),
+            execution: ExecutionId::trusted(format!("{batch}.{position}")),
+            tool_name: requested.call.name.clone(),
+            state: CallState::Validating,
+            tool: None,
+            arguments: None,
+            place: Place::Home,
+            attempts: 0,
+            started_at: None,
+            queue_ms: 0,
+            stopping: None,
+            result: None,
+            answered: false,
+            refusal: None,
+        }
+    }
+
+    /// Moves the call and says what to announce.
+    ///
+    /// Invariant: only moves of the one table happen; another one is a bug of the machine.
+    pub(super) fn move_to(&mut self, next: CallState, code: Cow<'static, str>) -> CallMoved {
+        assert!(
+            self.state.can_become(next),
+            "call `{}` cannot go from {} to {}",
+            self.call_id,
+            self.state.as_str(),
+            next.as_str()
+        );
+        let from = std::mem::replace(&mut self.state, next);
+        CallMoved {
+            call: self.index,
+            from,
+            to: next,
+            code,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.state.is_final()
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.place, Place::Waiting { .. } | Place::Expected { .. })
+    }
+
+    /// Whether an executor has it, or may have.
+    pub(super) fn is_out(&self) -> bool {
+        matches!(self.place, Place::Sent { .. } | Place::Expected { .. })
+    }
+
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.tool.as_ref().is_some_and(|tool| tool.is_repeatable())
+    }
+
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.tool
+            .as_ref()
+            .is_some_and(|tool| tool.definition.exclusive)
+    }
+
+    /// The next moment at which something is due.
+    pub(super) fn deadline(&self) -> Option<UnixMillis> {
+        if !self.is_open() {
+            return None;
+        }
+        let place = match &self.place {
+            Place::Home => None,
+            Place::Waiting { until, .. } | Place::Expected { until, .. } => Some(*until),
+            Place::Sent {
+                accept_until,
+                run_until,
+            } => Some(accept_until.map_or(*run_until, |accept| accept.min(*run_until))),
+        };
+        let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
+        match (place, stopping) {
+            (Some(place), Some(stopping)) => Some(place.min(stopping)),
+            (place, stopping) => place.or(stopping),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Cancelling: one call, or the turn and its run.
+//!
+//! What was not sent ends at once; what is out is told and has its grace time. Never takes a result
+//! away that came in time.
+
+use super::call::Stopping;
+use super::effect::{Durability, Effect};
+use super::input::{Cancel, CancelReason, CancelScope};
+use super::settle::End;
+use super::{TurnMachine, View};
+use crate::gate::ids::{CallIndex, UnixMillis};
+use crate::gate::record::Record;
+
+impl TurnMachine {
+    pub(super) fn on_cancel(&mut self, now: UnixMillis, cancel: &Cancel) {
+        match cancel.scope {
+            CancelScope::Call(index) => {
+                let reason = or_sentence(&cancel.reason, "the call was cancelled");
+                self.stop_call(
+                    index,
+                    now,
+                    CancelReason::CallCancelled,
+                    &reason,
+                    cancel.grace_ms,
+                );
+            }
+            CancelScope::Turn => {
+                let reason = or_sentence(&cancel.reason, "the turn was cancelled");
+                self.stop_turn(now, CancelReason::TurnCancelled, &reason, cancel.grace_ms);
+            }
+            CancelScope::Run => {
+                let reason = or_sentence(&cancel.reason, "the run was cancelled");
+                self.stop_turn(now, CancelReason::RunEnded, &reason, cancel.grace_ms);
+            }
+        }
+    }
+
+    pub(super) fn time_out_turn(&mut self, now: UnixMillis, view: &View<'_>) {
+        let timeout = self.spec.request.timeout_ms.unwrap_or_default();
+        let reason = format!("the turn took longer than {timeout} ms");
+        let grace = view.settings.cancel_grace_ms;
+        self.stop_turn(now, CancelReason::Deadline, &reason, grace);
+    }
+
+    fn stop_turn(&mut self, now: UnixMillis, why: CancelReason, reason: &str, grace_ms: u32) {
+        if self.cancelling.is_some() {
+            return;
+        }
+        self.cancelling = Some(reason.to_owned());
+        for position in 0..self.calls.len() {
+            let index = CallIndex(u16::try_from(position).unwrap_or(u16::MAX));
+            self.stop_call(index, now, why, reason, grace_ms);
+        }
+        self.ready.clear();
+        // With nothing out the turn ends in this very step, and its end says it all.
+        if self.open > 0 {
+            self.persist.push(Effect::Persist {
+                record: Record::TurnCancelling {
+                    turn: self.spec.clone(),
+                    reason: reason.to_owned(),
+                    run: self.run_after(now),
+                },
+                when: Durability::BeforeAnnounce,
+            });
+        }
+    }
+
+    fn stop_call(
+        &mut self,
+        index: CallIndex,
+        now: UnixMillis,
+        why: CancelReason,
+        reason: &str,
+        grace_ms: u32,
+    ) {
+        let Some(call) = self.calls.get_mut(index.get()) else {
+            return;
+        };
+        if !call.is_open() {
+            return;
+        }
+        let stopping = Stopping {
+            reason: why,
+            message: reason.to_owned(),
+            until: now.plus(u64::from(grace_ms)),
+        };
+        if !call.is_out() {
+            let claimed = call.is_waiting();
+            if claimed {
+                self.release(index);
+            }
+            self.end(index.get(), now, End::stopped(&stopping, true));
+            return;
+        }
+        if grace_ms == 0 {
+            self.withdraw(index, why, reason, 0, true);
+            self.end(index.get(), now, End::stopped(&stopping, false));
+            return;
+        }
+        call.stopping.get_or_insert(stopping);
+        self.withdraw(index, why, reason, grace_ms, false);
+    }
+}
+
+fn or_sentence(reason: &str, sentence: &str) -> String {
+    match reason.is_empty() {
+        true => sentence.to_owned(),
+        false => reason.to_owned(),
+    }
+}

@@ -1,0 +1,281 @@
+//! Stages I and J up to the send: who may start now, who has room, what is re-checked.
+//!
+//! [`TurnMachine::send`] is the one function that emits a dispatch. Never picks the executor: that is
+//! the pool's business.
+
+use std::borrow::Cow;
+
+use super::call::Place;
+use super::effect::{Claim, Dispatch, Durability, Effect, Withdraw};
+use super::input::{CancelReason, Claimed, Proof, RejectReason};
+use super::settle::End;
+use super::{TurnMachine, View};
+use crate::gate::call::CallState;
+use crate::gate::event::Attempt;
+use crate::gate::ids::{CallIndex, UnixMillis};
+use crate::gate::permission;
+use crate::gate::record::{DispatchIntent, Record};
+use crate::gate::refusal::Refusal;
+use crate::gate::result::NotExecuted;
+
+impl TurnMachine {
+    /// Lets calls look for executors: in call order, within `max_parallel`, exclusive ones alone.
+    ///
+    /// Stops at the first call that cannot start, so that an exclusive one is not passed for ever.
+    pub(super) fn claim_ready(&mut self, now: UnixMillis, view: &View<'_>) {
+        let parallel = self.spec.request.max_parallel.map_or(usize::MAX, |max| max as usize);
+        while let Some(&index) = self.ready.front() {
+            let Some(call) = self.calls.get(index.get()) else {
+                break;
+            };
+            if !call.is_open() {
+                self.ready.pop_front();
+                continue;
+            }
+            let exclusive_active = self.active == 1 && self.is_exclusive_active();
+            let alone = call.is_exclusive() && self.active > 0;
+            if self.active >= parallel || exclusive_active || alone {
+                break;
+            }
+            self.ready.pop_front();
+            self.active += 1;
+            self.claim(index, now, view.settings.queue_timeout_ms);
+        }
+    }
+
+    fn is_exclusive_active(&self) -> bool {
+        self.calls
+            .iter()
+            .any(|call| call.is_open() && call.place != Place::Home && call.is_exclusive())
+    }
+
+    fn claim(&mut self, index: CallIndex, now: UnixMillis, timeout_ms: u64) {
+        let Some(call) = self.calls.get_mut(index.get()) else {
+            return;
+        };
+        let Some(tool) = call.tool.clone() else {
+            return;
+        };
+        call.place = Place::Waiting {
+            since: now,
+            until: now.plus(timeout_ms),
+        };
+        self.act.push(Effect::Claim(Claim {
+            call: index,
+            execution: call.execution.clone(),
+            tool,
+        }));
+    }
+
+    /// Executors have room: re-check the whole lot, record it, send it in one burst.
+    pub(super) fn on_claimed(&mut self, now: UnixMillis, claims: &[Claimed], view: &View<'_>) {
+        let mut intents = Vec::with_capacity(claims.len());
+        let mut when = Durability::After;
+        for claimed in claims {
+            if !self.may_send(claimed.call, now, view) {
+                continue;
+            }
+            let Some(call) = self.calls.get_mut(claimed.call.get()) else {
+                continue;
+            };
+            call.attempts += 1;
+            if !call.is_repeatable() {
+                when = Durability::BeforeDispatch;
+                intents.push(DispatchIntent {
+                    call: claimed.call,
+                    attempt: call.attempts,
+                    instance: claimed.instance.clone(),
+                });
+            }
+            self.send(claimed, now, view);
+        }
+        // What running twice harms nobody needs no word of its dispatch.
+        if !intents.is_empty() {
+            self.persist.push(Effect::Persist {
+                record: Record::CallsDispatched {
+                    turn: self.spec.clone(),
+                    calls: intents,
+                },
+                when,
+            });
+        }
+    }
+
+    /// The gates that hold again at dispatch: still wanted, still registered, still the same tool.
+    fn may_send(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
+        let Some(call) = self.calls.get(index.get()) else {
+            return false;
+        };
+        let wanted = call.is_open() && matches!(call.place, Place::Waiting { .. });
+        if !wanted {
+            return false;
+        }
+        let Some(tool) = call.tool.clone() else {
+            return false;
+        };
+        let name = &tool.definition.name;
+        if view.registry.is_unchanged(name, &tool.digest) {
+            return true;
+        }
+        self.release(index);
+        let refusal = Refusal::ToolChanged {
+            name: name.to_string(),
+        };
+        self.end(
+            index.get(),
+            now,
+            End::refused(refusal, NotExecuted::ToolUnavailable),
+        );
+        false
+    }
+
+    /// Emits the dispatch of one call. The only place that does.
+    fn send(&mut self, claimed: &Claimed, now: UnixMillis, view: &View<'_>) {
+        let Some(call) = self.calls.get_mut(claimed.call.get()) else {
+            return;
+        };
+        let (Some(tool), Some(arguments)) = (call.tool.clone(), call.arguments.clone()) else {
+            return;
+        };
+        let Some(permit) = permission::permit(&tool) else {
+            return;
+        };
+        if let Place::Waiting { since, .. } = call.place {
+            call.queue_ms += now.since(since);
+        }
+        let timeout_ms = u64::from(tool.timeout_ms);
+        call.place = Place::Sent {
+            accept_until: claimed
+                .accepts
+                .then(|| now.plus(view.settings.accept_timeout_ms)),
+            run_until: now.plus(timeout_ms),
+        };
+        self.act.push(Effect::Dispatch(Dispatch {
+            permit,
+            call: claimed.call,
+            execution: call.execution.clone(),
+            attempt: call.attempts,
+            tool,
+            turn: self.spec.clone(),
+            arguments,
+            timeout_ms,
+        }));
+    }
+
+    /// Gives back a claim that is not used.
+    pub(super) fn release(&mut self, index: CallIndex) {
+        let Some(call) = self.calls.get(index.get()) else {
+            return;
+        };
+        self.act.push(Effect::Withdraw(Withdraw {
+            execution: call.execution.clone(),
+            attempt: 0,
+            reason: CancelReason::CallCancelled,
+            message: String::new(),
+            grace_ms: 0,
+            tell: false,
+            forget: true,
+        }));
+    }
+
+    /// The store could not record the dispatch: nothing was sent and nothing runs.
+    pub(super) fn on_dispatch_unrecorded(&mut self, now: UnixMillis, calls: &[CallIndex]) {
+        for &index in calls {
+            let Some(call) = self.calls.get_mut(index.get()) else {
+                continue;
+            };
+            if !call.is_open() {
+                continue;
+            }
+            call.attempts = call.attempts.saturating_sub(1);
+            self.release(index);
+            self.end(
+                index.get(),
+                now,
+                End::refused(Refusal::StoreUnavailable, NotExecuted::ToolUnavailable),
+            );
+        }
+    }
+
+    /// The executor did not take the call.
+    pub(super) fn on_rejected(
+        &mut self,
+        now: UnixMillis,
+        of: Attempt,
+        reason: RejectReason,
+        view: &View<'_>,
+    ) {
+        let Some(call) = self.current(of) else {
+            return;
+        };
+        let name = call.tool_name.to_string();
+        let refusal = match reason {
+            RejectReason::Busy => return self.on_lost(now, of, Proof::NeverStarted, view),
+            RejectReason::UnknownTool => Refusal::ToolChanged { name },
+            RejectReason::BadArguments => Refusal::ExecutorProtocol { name },
+            RejectReason::TooLarge => Refusal::ExecutorLimit,
+        };
+        self.end(
+            of.call.get(),
+            now,
+            End::refused(refusal, NotExecuted::ToolUnavailable),
+        );
+    }
+
+    /// The executor is gone: send again what is surely harmless, end the rest.
+    pub(super) fn on_lost(
+        &mut self,
+        now: UnixMillis,
+        of: Attempt,
+        proof: Proof,
+        view: &View<'_>,
+    ) {
+        let Some(call) = self.current(of) else {
+            return;
+        };
+        // A handler that was said to run did begin, whatever is said later.
+        let never_started = proof == Proof::NeverStarted && call.state == CallState::Scheduled;
+        if let Some(stopping) = call.stopping.clone() {
+            self.end(of.call.get(), now, End::stopped(&stopping, never_started));
+            return;
+        }
+        let may_repeat = never_started || call.is_repeatable();
+        if may_repeat && call.attempts < view.settings.attempts_max {
+            self.claim(of.call, now, view.settings.queue_timeout_ms);
+            return;
+        }
+        let name = call.tool_name.to_string();
+        let end = match never_started {
+            true => End::refused(Refusal::ToolUnavailable { name }, NotExecuted::ToolUnavailable),
+            false => End::unknown(Refusal::OutcomeUnknown { name }),
+        };
+        self.end(of.call.get(), now, end);
+    }
+
+    /// The executor has the call.
+    pub(super) fn on_accepted(&mut self, now: UnixMillis, of: Attempt, queued: bool) {
+        let Some(call) = self.current_mut(of) else {
+            return;
+        };
+        if let Place::Sent { accept_until, .. } = &mut call.place {
+            *accept_until = None;
+        }
+        if !queued {
+            self.begin(of.call, now);
+        }
+    }
+
+    /// The handler runs.
+    pub(super) fn begin(&mut self, index: CallIndex, now: UnixMillis) {
+        let Some(call) = self.calls.get_mut(index.get()) else {
+            return;
+        };
+        if call.state != CallState::Scheduled {
+            return;
+        }
+        call.started_at.get_or_insert(now);
+        let moved = call.move_to(CallState::Executing, Cow::Borrowed(""));
+        self.announce
+            .push(crate::gate::event::Event::CallMoved(moved));
+    }
+}

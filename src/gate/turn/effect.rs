@@ -1,0 +1,122 @@
+//! What a turn machine wants done, in order.
+//!
+//! The engine performs a list from front to back. `Persist` stands before everything that it protects.
+//! Never performs anything itself.
+
+use std::sync::Arc;
+
+use super::input::{CancelReason, CheckedArguments};
+use crate::gate::event::Event;
+use crate::gate::ids::{CallIndex, ExecutionId};
+use crate::gate::permission::Permit;
+use crate::gate::record::{Record, TurnSpec};
+use crate::gate::tool::SharedTool;
+
+/// One thing to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Write this down.
+    Persist {
+        /// What.
+        record: Record,
+        /// When it must be on the disk.
+        when: Durability,
+    },
+    /// Tell the readers.
+    Announce(Event),
+    /// Find an executor with room. Answered by `Claimed`, at once or later.
+    Claim(Claim),
+    /// Expect an executor to come back with a call that was sent before a restart. Answered by
+    /// `ExecutorResumed`, `ExecutorReplied` or `ExecutorLost`.
+    Expect(Expect),
+    /// Send the call to the executor that was claimed.
+    Dispatch(Dispatch),
+    /// Stop an execution, or give a claim back.
+    Withdraw(Withdraw),
+    /// Tell the executor that its result is kept.
+    Acknowledge {
+        /// The call.
+        execution: ExecutionId,
+        /// The attempt that answered.
+        attempt: u32,
+    },
+    /// The turn has ended; nothing follows.
+    Finish,
+}
+
+/// When a record must be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Some time soon, after what was written before it.
+    After,
+    /// Before the next effect. If that cannot be, nothing of the list happens and the machine is told.
+    BeforeDispatch,
+    /// Before the next effect. Tried until it can be.
+    BeforeAnnounce,
+}
+
+/// A call that looks for an executor.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Its position.
+    pub call: CallIndex,
+    /// What names it at executors.
+    pub execution: ExecutionId,
+    /// The tool.
+    pub tool: SharedTool,
+}
+
+/// A call that an executor may still have.
+#[derive(Debug, Clone)]
+pub struct Expect {
+    /// Its position.
+    pub call: CallIndex,
+    /// What names it at executors.
+    pub execution: ExecutionId,
+    /// The attempt that was sent.
+    pub attempt: u32,
+    /// The executor process.
+    pub instance: crate::gate::ids::InstanceId,
+    /// The tool.
+    pub tool: SharedTool,
+}
+
+/// A call on its way to its executor.
+#[derive(Debug)]
+pub struct Dispatch {
+    /// Leave to send it, used up by sending.
+    pub permit: Permit,
+    /// Its position.
+    pub call: CallIndex,
+    /// What names it at executors.
+    pub execution: ExecutionId,
+    /// From 1.
+    pub attempt: u32,
+    /// The tool.
+    pub tool: SharedTool,
+    /// The turn that it belongs to.
+    pub turn: Arc<TurnSpec>,
+    /// What was checked.
+    pub arguments: CheckedArguments,
+    /// Longest execution, in milliseconds, from now.
+    pub timeout_ms: u64,
+}
+
+/// A call that must stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdraw {
+    /// What names it at executors.
+    pub execution: ExecutionId,
+    /// The attempt that was sent. Zero: it was only claimed.
+    pub attempt: u32,
+    /// Why.
+    pub reason: CancelReason,
+    /// In the canceller's words.
+    pub message: String,
+    /// How long the result is awaited, in milliseconds.
+    pub grace_ms: u32,
+    /// The tool stops when told to; otherwise it is not told.
+    pub tell: bool,
+    /// Nobody waits for the result.
+    pub forget: bool,
+}

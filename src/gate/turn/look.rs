@@ -1,0 +1,155 @@
+//! Stages B and F: is the tool registered, do the arguments parse, do they fit, may the call run?
+//!
+//! The first failure is the call's error. Never sends anything.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use super::input::CheckedArguments;
+use super::settle::End;
+use super::{TurnMachine, View};
+use crate::gate::call::CallState;
+use crate::gate::event::Event;
+use crate::gate::ids::{ToolName, UnixMillis};
+use crate::gate::json::Document;
+use crate::gate::permission::{self, Decision};
+use crate::gate::refusal::Refusal;
+use crate::gate::result::{Digest, NotExecuted};
+use crate::gate::tool::SharedTool;
+
+/// Why a call will not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) refusal: Refusal,
+    pub(super) why: NotExecuted,
+}
+
+impl TurnMachine {
+    /// Looks at one call and keeps what was found. Ends nothing yet.
+    pub(super) fn look(&mut self, position: usize, view: &View<'_>) {
+        let spec = self.spec.clone();
+        let (Some(call), Some(requested)) = (
+            self.calls.get_mut(position),
+            spec.request.calls.get(position),
+        ) else {
+            return;
+        };
+        call.refusal = None;
+        let requested = &requested.call;
+        let found = find_tool(&requested.name, spec.request.toolset.as_deref(), view);
+        let tool = match found {
+            Ok(tool) => tool,
+            Err(refused) => {
+                call.refusal = Some(refused);
+                return;
+            }
+        };
+        call.tool_name = tool.definition.name.clone();
+        call.tool = Some(tool.clone());
+        if requested.truncated {
+            call.refusal = Some(invalid(Refusal::CutOff));
+            return;
+        }
+        match check_arguments(&requested.arguments, &tool, view) {
+            (arguments, None) => call.arguments = arguments,
+            (arguments, Some(refusal)) => {
+                call.arguments = arguments;
+                call.refusal = Some(invalid(refusal));
+            }
+        }
+    }
+
+    /// Ends a call that was refused, or lets it run.
+    pub(super) fn decide(&mut self, position: usize, now: UnixMillis, _view: &View<'_>) {
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
+        if let Some(refused) = call.refusal.take() {
+            self.end(position, now, End::refused(refused.refusal, refused.why));
+            return;
+        }
+        let Some(tool) = call.tool.clone() else {
+            return;
+        };
+        match permission::decide(&tool) {
+            Decision::Allow => {
+                let index = call.index;
+                let moved = call.move_to(CallState::Scheduled, Cow::Borrowed(""));
+                self.announce.push(Event::CallMoved(moved));
+                self.ready.push_back(index);
+            }
+            // Nobody can answer, and nobody is expected to.
+            Decision::Ask => {
+                let refusal = Refusal::ApprovalUnavailable {
+                    name: tool.definition.name.to_string(),
+                };
+                self.end(
+                    position,
+                    now,
+                    End::refused(refusal, NotExecuted::ApprovalUnavailable),
+                );
+            }
+        }
+    }
+}
+
+fn invalid(refusal: Refusal) -> Refused {
+    Refused {
+        refusal,
+        why: NotExecuted::InvalidCall,
+    }
+}
+
+fn find_tool(
+    name: &ToolName,
+    toolset: Option<&str>,
+    view: &View<'_>,
+) -> Result<SharedTool, Refused> {
+    let not_found = || Refused {
+        refusal: Refusal::ToolNotFound {
+            name: name.to_string(),
+        },
+        why: NotExecuted::NotFound,
+    };
+    let Some(snapshot) = view.snapshot else {
+        return view
+            .registry
+            .look_up(name, toolset)
+            .cloned()
+            .ok_or_else(not_found);
+    };
+    let seen = snapshot.resolve(name).ok_or_else(not_found)?;
+    let tool = view
+        .registry
+        .look_up(&seen.tool, toolset)
+        .ok_or_else(not_found)?;
+    if tool.digest != seen.digest {
+        return Err(Refused {
+            refusal: Refusal::ToolChanged {
+                name: seen.tool.to_string(),
+            },
+            why: NotExecuted::ToolUnavailable,
+        });
+    }
+    Ok(tool.clone())
+}
+
+/// Parses and checks. Arguments that parse are kept even if they do not fit, for their digest.
+fn check_arguments(
+    text: &Bytes,
+    tool: &SharedTool,
+    view: &View<'_>,
+) -> (Option<CheckedArguments>, Option<Refusal>) {
+    let document = match Document::parse_object(text, view.json) {
+        Ok(document) => document,
+        Err(error) => return (None, Some(error.into())),
+    };
+    let text = document.dispatch_form();
+    let arguments = CheckedArguments {
+        digest: Digest::of(&text),
+        text,
+    };
+    let refusal = tool.schema.check(&document).err().map(Refusal::from);
+    (Some(arguments), refusal)
+}

@@ -1,0 +1,243 @@
+//! The way of one batch, as a machine that is told what happened and says what to do.
+//!
+//! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
+//! channel, and never waits: time comes in with each input, and what should happen goes out as a list
+//! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
+//! them: `look`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for what follows a restart.
+
+mod call;
+mod cancel;
+mod dispatch;
+mod effect;
+mod input;
+mod look;
+mod recover;
+mod reply;
+mod settle;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+pub use effect::{Claim, Dispatch, Durability, Effect, Expect, Withdraw};
+pub use input::{
+    Cancel, CancelReason, CancelScope, CheckedArguments, Claimed, Input, Proof, RejectReason, Reply,
+};
+
+use super::call::CallState;
+use super::event::{AcceptedCall, Event, TurnAccepted};
+use super::ids::{CallId, CallIndex, ToolName, UnixMillis};
+use super::json::JsonLimits;
+use super::limits::Limits;
+use super::record::{Record, TurnSpec};
+use super::registry::Registry;
+use super::result::CallResult;
+use super::snapshot::ToolSnapshot;
+use call::Call;
+
+/// How long a turn's calls wait for what. Milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnSettings {
+    /// For an executor with room. Then `tool_unavailable`.
+    pub queue_timeout_ms: u64,
+    /// For an executor to say that it has a call. Then the call counts as lost.
+    pub accept_timeout_ms: u64,
+    /// For executors to come back after a restart or a broken stream.
+    pub resume_window_ms: u64,
+    /// For a call to stop when it has timed out.
+    pub cancel_grace_ms: u32,
+    /// How often a call is sent at most.
+    pub attempts_max: u32,
+}
+
+/// The world as it is at one step.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The tools.
+    pub registry: &'a Registry,
+    /// The tool list that the turn names, if it names one.
+    pub snapshot: Option<&'a ToolSnapshot>,
+    /// The bounds.
+    pub limits: &'a Limits,
+    /// The bounds of arguments, out of `limits`.
+    pub json: &'a JsonLimits,
+    /// The waits.
+    pub settings: &'a TurnSettings,
+}
+
+/// One turn on its way.
+#[derive(Debug)]
+pub struct TurnMachine {
+    spec: Arc<TurnSpec>,
+    calls: Vec<Call>,
+    /// Calls that may run and have not looked for an executor yet, in call order.
+    ready: VecDeque<CallIndex>,
+    /// Calls that look for an executor, are on their way or execute.
+    active: usize,
+    /// Calls without a result.
+    open: usize,
+    /// Why the turn is being cancelled.
+    cancelling: Option<String>,
+    ended: bool,
+    /// Calls that this step ended; told once their record stands.
+    ended_now: Vec<CallIndex>,
+    persist: Vec<Effect>,
+    announce: Vec<Event>,
+    act: Vec<Effect>,
+}
+
+impl TurnMachine {
+    /// A turn of which nothing has happened yet.
+    pub fn new(spec: Arc<TurnSpec>) -> Self {
+        let calls: Vec<Call> = spec
+            .request
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(position, requested)| Call::new(&spec.batch, position, requested))
+            .collect();
+        Self {
+            open: calls.len(),
+            calls,
+            spec,
+            ready: VecDeque::new(),
+            active: 0,
+            cancelling: None,
+            ended: false,
+            ended_now: Vec::new(),
+            persist: Vec::new(),
+            announce: Vec::new(),
+            act: Vec::new(),
+        }
+    }
+
+    /// What is fixed about the turn.
+    pub fn spec(&self) -> &Arc<TurnSpec> {
+        &self.spec
+    }
+
+    /// Whether nothing follows.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The position of the call with that id.
+    pub fn position_of(&self, call_id: &CallId) -> Option<CallIndex> {
+        self.calls
+            .iter()
+            .find(|call| call.call_id == *call_id)
+            .map(|call| call.index)
+    }
+
+    /// Every call with the tool that it names, aliases resolved, and where it stands.
+    pub fn calls(&self) -> impl Iterator<Item = (&CallId, &ToolName, CallState)> {
+        self.calls
+            .iter()
+            .map(|call| (&call.call_id, &call.tool_name, call.state))
+    }
+
+    /// The result of a call that has ended.
+    pub fn result_of(&self, call: CallIndex) -> Option<&Arc<CallResult>> {
+        self.calls.get(call.get())?.result.as_ref()
+    }
+
+    /// What the turn waits for, for people: `executor` or `tool`.
+    pub fn waits_for(&self) -> &'static str {
+        match self.calls.iter().any(|call| call.is_waiting()) {
+            true => "executor",
+            false => "tool",
+        }
+    }
+
+    /// When to tell the machine that a moment has come. None: nothing is due.
+    ///
+    /// Ask again after every step.
+    pub fn deadline(&self) -> Option<UnixMillis> {
+        if self.ended {
+            return None;
+        }
+        let calls = self.calls.iter().filter_map(Call::deadline);
+        calls.chain(self.turn_deadline()).min()
+    }
+
+    fn turn_deadline(&self) -> Option<UnixMillis> {
+        if self.cancelling.is_some() {
+            return None;
+        }
+        let timeout = self.spec.request.timeout_ms?;
+        Some(self.spec.accepted_at.plus(u64::from(timeout)))
+    }
+
+    /// Takes one input and says what to do, in order.
+    #[must_use = "effects must be performed, in order"]
+    pub fn step(&mut self, now: UnixMillis, input: Input, view: &View<'_>) -> Vec<Effect> {
+        if self.ended {
+            return Vec::new();
+        }
+        match input {
+            Input::Started => self.on_started(now, view),
+            Input::Recovered => self.on_recovered(now, view),
+            Input::Claimed(claims) => self.on_claimed(now, &claims, view),
+            Input::DispatchUnrecorded(calls) => self.on_dispatch_unrecorded(now, &calls),
+            Input::ExecutorAccepted { of, queued } => self.on_accepted(now, of, queued),
+            Input::ExecutorResumed { of } => self.on_resumed(now, of, view),
+            Input::ExecutorProgressed { of, progress } => self.on_progress(now, of, progress),
+            Input::ExecutorPrinted { of, chunk } => self.on_output(now, of, chunk),
+            Input::ExecutorReplied { of, reply } => self.on_reply(now, of, reply, view),
+            Input::ExecutorRejected { of, reason } => self.on_rejected(now, of, reason, view),
+            Input::ExecutorLost { of, proof } => self.on_lost(now, of, proof, view),
+            Input::CancelRequested(cancel) => self.on_cancel(now, &cancel),
+            Input::DeadlineReached => self.on_deadline(now, view),
+        }
+        self.settle(now);
+        self.take_effects()
+    }
+
+    fn on_started(&mut self, now: UnixMillis, view: &View<'_>) {
+        self.persist_after(Record::TurnAccepted(self.spec.clone()));
+        for position in 0..self.calls.len() {
+            self.look(position, view);
+        }
+        self.announce_accepted();
+        for position in 0..self.calls.len() {
+            self.decide(position, now, view);
+        }
+        self.claim_ready(now, view);
+    }
+
+    fn announce_accepted(&mut self) {
+        let request = &self.spec.request;
+        let calls = self.calls.iter().zip(&request.calls);
+        let accepted = TurnAccepted {
+            session: request.session.clone(),
+            run: request.run.clone(),
+            batch: (!request.calls.is_empty()).then(|| self.spec.batch.clone()),
+            calls: calls
+                .map(|(call, requested)| AcceptedCall {
+                    call_id: call.call_id.clone(),
+                    tool: call.tool_name.clone(),
+                    minted: requested.minted,
+                })
+                .collect(),
+            round: self.spec.round,
+        };
+        self.announce.push(Event::Accepted(Arc::new(accepted)));
+    }
+
+    fn persist_after(&mut self, record: Record) {
+        self.persist.push(Effect::Persist {
+            record,
+            when: Durability::After,
+        });
+    }
+
+    /// The one order in which everything leaves a step: record, tell, do.
+    fn take_effects(&mut self) -> Vec<Effect> {
+        let mut effects = std::mem::take(&mut self.persist);
+        effects.extend(self.announce.drain(..).map(Effect::Announce));
+        effects.append(&mut self.act);
+        if self.ended {
+            effects.push(Effect::Finish);
+        }
+        effects
+    }
+}

@@ -1,0 +1,145 @@
+//! Taking a turn up after a restart.
+//!
+//! What was never sent starts again from the look; what was sent is expected back for a while. Never
+//! sends a call twice that must not run twice.
+
+use std::sync::Arc;
+
+use super::call::{Place, Stopping};
+use super::effect::{Durability, Effect, Expect};
+use super::input::CancelReason;
+use super::settle::End;
+use super::{TurnMachine, View};
+use crate::gate::call::CallState;
+use crate::gate::event::Attempt;
+use crate::gate::ids::UnixMillis;
+use crate::gate::record::{Record, StoredTurn};
+use crate::gate::result::CallOutcome;
+
+impl TurnMachine {
+    /// The machine of a turn that had not ended when the process died.
+    pub fn restore(stored: &StoredTurn) -> Self {
+        let mut machine = Self::new(Arc::new(stored.spec.clone()));
+        machine.cancelling.clone_from(&stored.cancelling);
+        for intent in &stored.dispatched {
+            if let Some(call) = machine.calls.get_mut(intent.call.get()) {
+                call.attempts = intent.attempt;
+                call.place = Place::Expected {
+                    instance: intent.instance.clone(),
+                    until: UnixMillis(u64::MAX),
+                };
+            }
+        }
+        for (index, result) in &stored.results {
+            let Some(call) = machine.calls.get_mut(index.get()) else {
+                continue;
+            };
+            call.place = Place::Home;
+            call.tool_name = result.tool.clone();
+            call.attempts = result.attempts;
+            call.state = match result.outcome {
+                CallOutcome::Success => CallState::Success,
+                CallOutcome::Error => CallState::Error,
+                CallOutcome::Cancelled => CallState::Cancelled,
+            };
+            call.result = Some(result.clone());
+            machine.open = machine.open.saturating_sub(1);
+        }
+        machine
+    }
+
+    pub(super) fn on_recovered(&mut self, now: UnixMillis, view: &View<'_>) {
+        if let Some(reason) = self.cancelling.clone() {
+            self.end_cancelled(now, &reason);
+            return;
+        }
+        for position in 0..self.calls.len() {
+            let Some(call) = self.calls.get(position).filter(|call| call.is_open()) else {
+                continue;
+            };
+            let sent_to = match &call.place {
+                Place::Expected { instance, .. } => Some(instance.clone()),
+                Place::Home | Place::Waiting { .. } | Place::Sent { .. } => None,
+            };
+            self.look(position, view);
+            match sent_to {
+                None => self.decide(position, now, view),
+                Some(instance) => self.expect(position, instance, now, view),
+            }
+        }
+        self.claim_ready(now, view);
+    }
+
+    /// A cancelled turn does not go on: whatever has not ended, ends.
+    fn end_cancelled(&mut self, now: UnixMillis, reason: &str) {
+        for position in 0..self.calls.len() {
+            let Some(call) = self.calls.get(position).filter(|call| call.is_open()) else {
+                continue;
+            };
+            let stopping = Stopping {
+                reason: CancelReason::TurnCancelled,
+                message: reason.to_owned(),
+                until: now,
+            };
+            let never_sent = call.place == Place::Home;
+            self.end(position, now, End::stopped(&stopping, never_sent));
+        }
+    }
+
+    fn expect(
+        &mut self,
+        position: usize,
+        instance: crate::gate::ids::InstanceId,
+        now: UnixMillis,
+        view: &View<'_>,
+    ) {
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
+        // It was sent, so it was allowed; it is only waited for.
+        let moved = call.move_to(CallState::Scheduled, "".into());
+        call.refusal = None;
+        call.place = Place::Expected {
+            instance: instance.clone(),
+            until: now.plus(view.settings.resume_window_ms),
+        };
+        self.announce.push(crate::gate::event::Event::CallMoved(moved));
+        self.active += 1;
+        let Some(tool) = call.tool.clone() else {
+            let refusal = crate::gate::refusal::Refusal::OutcomeUnknown {
+                name: call.tool_name.to_string(),
+            };
+            self.end(position, now, End::unknown(refusal));
+            return;
+        };
+        self.act.push(Effect::Expect(Expect {
+            call: call.index,
+            execution: call.execution.clone(),
+            attempt: call.attempts,
+            instance,
+            tool,
+        }));
+    }
+
+    /// The executor came back and still has the call.
+    pub(super) fn on_resumed(&mut self, now: UnixMillis, of: Attempt, _view: &View<'_>) {
+        let Some(call) = self.current_mut(of) else {
+            return;
+        };
+        let timeout_ms = call
+            .tool
+            .as_ref()
+            .map_or(0, |tool| u64::from(tool.timeout_ms));
+        call.place = Place::Sent {
+            accept_until: None,
+            run_until: now.plus(timeout_ms),
+        };
+        self.begin(of.call, now);
+    }
+
+    /// The record that opens a new epoch.
+    pub fn recovery_record(&self, epoch: u32) -> (Record, Durability) {
+        let turn = self.spec.clone();
+        (Record::TurnRecovered { turn, epoch }, Durability::BeforeAnnounce)
+    }
+}

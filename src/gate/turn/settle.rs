@@ -1,0 +1,288 @@
+//! Stage L: calls get their one result, and the turn its end.
+//!
+//! Everything that a step ended is recorded first, then told, then acknowledged. Never ends a call
+//! twice.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::call::{Call, Place, Stopping};
+use super::effect::{Durability, Effect};
+use super::TurnMachine;
+use crate::gate::call::CallState;
+use crate::gate::event::{Event, RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
+use crate::gate::ids::UnixMillis;
+use crate::gate::record::Record;
+use crate::gate::refusal::{CallError, Refusal};
+use crate::gate::result::{
+    CallEffect, CallOutcome, CallResult, CallTiming, NotExecuted, Settled, ToolResult,
+};
+
+/// How a call ends.
+#[derive(Debug)]
+pub(super) struct End {
+    outcome: CallOutcome,
+    error: Option<CallError>,
+    not_executed: Option<NotExecuted>,
+    effect: CallEffect,
+    answer: ToolResult,
+    cut_from_bytes: Option<u64>,
+}
+
+impl End {
+    fn error(error: CallError, not_executed: Option<NotExecuted>, effect: CallEffect) -> Self {
+        Self {
+            outcome: CallOutcome::Error,
+            error: Some(error),
+            not_executed,
+            effect,
+            answer: ToolResult::default(),
+            cut_from_bytes: None,
+        }
+    }
+
+    /// No executor ran it.
+    pub(super) fn refused(refusal: Refusal, why: NotExecuted) -> Self {
+        Self::error(refusal.into_error(), Some(why), CallEffect::NotExecuted)
+    }
+
+    /// It was sent, and no answer is known.
+    pub(super) fn unknown(refusal: Refusal) -> Self {
+        Self::error(refusal.into_error(), None, CallEffect::Unknown)
+    }
+
+    /// It was answered, and the answer cannot be used.
+    pub(super) fn broken(refusal: Refusal, detail: String) -> Self {
+        let error = CallError {
+            detail,
+            ..refusal.into_error()
+        };
+        Self::error(error, None, CallEffect::Executed)
+    }
+
+    /// It was stopped without an answer.
+    pub(super) fn stopped(stopping: &Stopping, never_started: bool) -> Self {
+        let effect = match never_started {
+            true => CallEffect::NotExecuted,
+            false => CallEffect::Unknown,
+        };
+        Self {
+            not_executed: never_started.then_some(NotExecuted::CancelledBeforeStart),
+            ..Self::stopped_with(stopping, effect, String::new())
+        }
+    }
+
+    /// It was stopped and says whether it had acted.
+    pub(super) fn stopped_with(stopping: &Stopping, effect: CallEffect, detail: String) -> Self {
+        let refusal = Refusal::Cancelled {
+            reason: stopping.message.clone(),
+        };
+        let error = CallError {
+            detail,
+            ..refusal.into_error()
+        };
+        Self {
+            outcome: CallOutcome::Cancelled,
+            ..Self::error(error, None, effect)
+        }
+    }
+
+    /// It was answered.
+    pub(super) fn answered(settled: Settled) -> Self {
+        let Settled {
+            mut result,
+            cut_from_bytes,
+        } = settled;
+        Self {
+            outcome: match result.is_error {
+                true => CallOutcome::Error,
+                false => CallOutcome::Success,
+            },
+            error: result.error.take(),
+            not_executed: None,
+            effect: CallEffect::Executed,
+            answer: result,
+            cut_from_bytes,
+        }
+    }
+
+    fn into_result(self, call: &Call, received_at: UnixMillis, now: UnixMillis) -> CallResult {
+        CallResult {
+            call_id: call.call_id.clone(),
+            tool: call.tool_name.clone(),
+            outcome: self.outcome,
+            stop_flag: self.answer.stop_flag,
+            error: self.error,
+            contents: self.answer.contents,
+            structured: self.answer.structured,
+            metadata: self.answer.metadata,
+            not_executed: self.not_executed,
+            effect: self.effect,
+            cut_from_bytes: self.cut_from_bytes,
+            sanitised: self.answer.sanitised,
+            attempts: call.attempts,
+            timing: CallTiming {
+                received_at,
+                started_at: call.started_at,
+                finished_at: now,
+                queue_ms: call.queue_ms,
+            },
+            arguments_digest: call.arguments.as_ref().map(|arguments| arguments.digest),
+        }
+    }
+}
+
+impl TurnMachine {
+    /// Gives a call its one result.
+    pub(super) fn end(&mut self, position: usize, now: UnixMillis, end: End) {
+        let received_at = self.spec.accepted_at;
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
+        let code = end
+            .error
+            .as_ref()
+            .map_or(Cow::Borrowed(""), |error| error.code.clone());
+        let next = match end.outcome {
+            CallOutcome::Success => CallState::Success,
+            CallOutcome::Error => CallState::Error,
+            CallOutcome::Cancelled => CallState::Cancelled,
+        };
+        if call.place != Place::Home {
+            self.active = self.active.saturating_sub(1);
+        }
+        let moved = call.move_to(next, code);
+        call.place = Place::Home;
+        call.stopping = None;
+        call.result = Some(Arc::new(end.into_result(call, received_at, now)));
+        self.ended_now.push(call.index);
+        self.open = self.open.saturating_sub(1);
+        self.announce.push(Event::CallMoved(moved));
+    }
+
+    /// Leaves true after every step: what ended is recorded, told and acknowledged, in that order.
+    pub(super) fn settle(&mut self, now: UnixMillis) {
+        let ended_now = std::mem::take(&mut self.ended_now);
+        for &index in &ended_now {
+            let Some(call) = self.calls.get_mut(index.get()) else {
+                continue;
+            };
+            if let Some(result) = &call.result {
+                self.announce.push(Event::CallCompleted(index, result.clone()));
+            }
+            if std::mem::take(&mut call.answered) {
+                self.act.push(Effect::Acknowledge {
+                    execution: call.execution.clone(),
+                    attempt: call.attempts,
+                });
+            }
+        }
+        if self.open == 0 {
+            self.finish(now);
+            return;
+        }
+        self.record_ended(&ended_now);
+    }
+
+    /// Records what executors answered while the turn goes on; the rest is in the turn's end.
+    fn record_ended(&mut self, ended: &[crate::gate::ids::CallIndex]) {
+        let mut when = Durability::After;
+        let mut results = Vec::new();
+        for &index in ended {
+            let Some(call) = self.calls.get(index.get()) else {
+                continue;
+            };
+            let Some(result) = &call.result else {
+                continue;
+            };
+            if result.attempts == 0 {
+                continue;
+            }
+            if !call.is_repeatable() {
+                when = Durability::BeforeAnnounce;
+            }
+            results.push((index, result.clone()));
+        }
+        if !results.is_empty() {
+            let turn = self.spec.clone();
+            self.persist.push(Effect::Persist {
+                record: Record::CallsEnded { turn, results },
+                when,
+            });
+        }
+    }
+
+    fn finish(&mut self, now: UnixMillis) {
+        let results: Vec<_> = self
+            .calls
+            .iter()
+            .filter_map(|call| call.result.clone())
+            .collect();
+        let run = self.run_after(now);
+        let outcome = match self.cancelling {
+            Some(_) => TurnOutcome::Cancelled,
+            None => TurnOutcome::Completed,
+        };
+        let error = self.cancelling.clone().map(|reason| {
+            Refusal::Cancelled { reason }.into_error()
+        });
+        let completed = Arc::new(TurnCompleted {
+            outcome,
+            stop: stop_reason(outcome, &run),
+            results,
+            run,
+            error,
+        });
+        self.persist.push(Effect::Persist {
+            record: Record::TurnEnded {
+                turn: self.spec.clone(),
+                completed: completed.clone(),
+            },
+            when: self.end_durability(&completed),
+        });
+        self.announce.push(Event::TurnCompleted(completed));
+        self.ended = true;
+    }
+
+    /// The end of a run, and of calls that must not run twice, is on the disk before it is told.
+    fn end_durability(&self, completed: &TurnCompleted) -> Durability {
+        let run_ended = completed.run.state != RunState::Active;
+        let ran_once = |call: &Call| call.attempts > 0 && !call.is_repeatable();
+        match run_ended || self.calls.iter().any(ran_once) {
+            true => Durability::BeforeAnnounce,
+            false => Durability::After,
+        }
+    }
+
+    /// The run as this turn leaves it.
+    pub(super) fn run_after(&self, now: UnixMillis) -> RunSummary {
+        let stopped = self
+            .calls
+            .iter()
+            .filter_map(|call| call.result.as_ref())
+            .any(|result| result.stop_flag);
+        let (state, end_code, end_reason) = match &self.cancelling {
+            Some(reason) => (RunState::Cancelled, "tool_cancelled", reason.as_str()),
+            None if stopped => (RunState::Completed, "", "a tool ended the run"),
+            None => (RunState::Active, "", ""),
+        };
+        RunSummary {
+            session: self.spec.session().clone(),
+            run: self.spec.run().clone(),
+            state,
+            rounds: self.spec.round,
+            end_code: end_code.to_owned(),
+            end_reason: end_reason.to_owned(),
+            started_at: self.spec.run_started_at,
+            ended_at: (state != RunState::Active).then_some(now),
+        }
+    }
+}
+
+fn stop_reason(outcome: TurnOutcome, run: &RunSummary) -> Option<StopReason> {
+    match (outcome, run.state) {
+        (TurnOutcome::Completed, RunState::Active) => None,
+        (TurnOutcome::Completed, _) => Some(StopReason::Tool),
+        (TurnOutcome::Cancelled | TurnOutcome::Error, _) => Some(StopReason::RunEnded),
+    }
+}

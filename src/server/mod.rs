@@ -1,0 +1,94 @@
+//! Translates between the wire and the engine: services, credentials, listeners, health.
+//!
+//! Never decides anything about a call.
+
+pub mod access;
+mod convert;
+mod events;
+mod executors;
+mod info;
+mod listener;
+mod registry;
+pub mod status;
+mod turn_stream;
+mod turns;
+mod watch;
+
+use tonic::service::{Routes, RoutesBuilder};
+use tonic_health::server::HealthReporter;
+
+use crate::config::Config;
+use crate::pb::DESCRIPTORS;
+use crate::pb::v1::executor_service_server::ExecutorServiceServer;
+use crate::pb::v1::registry_service_server::RegistryServiceServer;
+use crate::pb::v1::server_service_server::ServerServiceServer;
+use crate::pb::v1::turn_service_server::TurnServiceServer;
+
+pub use executors::Executors;
+pub use info::Info;
+pub use listener::{
+    ListenError, Listener, Served, listen_tcp, listen_unix, socket_paths,
+};
+pub use registry::Tools;
+pub use turns::Turns;
+
+/// Names under which health is told, beside the whole under the empty name.
+pub const HEALTH_NAMES: [&str; 6] = [
+    "liveness",
+    "readiness",
+    "callgate.v1.TurnService",
+    "callgate.v1.ExecutorService",
+    "callgate.v1.RegistryService",
+    "callgate.v1.ServerService",
+];
+
+/// Largest message sent, in bytes: a reader may ask for messages of up to this size.
+const ENCODED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The services of one sidecar.
+pub struct Services {
+    /// Turns.
+    pub turns: Turns,
+    /// Executors.
+    pub executors: Executors,
+    /// The registry.
+    pub tools: Tools,
+    /// The sidecar itself.
+    pub info: Info,
+}
+
+impl Services {
+    /// Puts the services behind their paths, with message limits, health, and reflection if asked for.
+    ///
+    /// # Errors
+    /// The descriptors cannot be read: the build is broken.
+    pub fn into_routes(self, config: &Config) -> Result<(Routes, HealthReporter), String> {
+        let taken = usize::try_from(config.limits.message_bytes_max).unwrap_or(usize::MAX);
+        let (health, health_service) = tonic_health::server::health_reporter();
+        let mut routes = RoutesBuilder::default();
+        macro_rules! add {
+            ($($service:expr),*) => {$(
+                routes.add_service(
+                    $service
+                        .max_decoding_message_size(taken)
+                        .max_encoding_message_size(ENCODED_BYTES_MAX),
+                );
+            )*};
+        }
+        add!(
+            TurnServiceServer::new(self.turns),
+            ExecutorServiceServer::new(self.executors),
+            RegistryServiceServer::new(self.tools),
+            ServerServiceServer::new(self.info)
+        );
+        routes.add_service(health_service);
+        if config.server.reflection {
+            let reflection = tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .build_v1()
+                .map_err(|error| error.to_string())?;
+            routes.add_service(reflection);
+        }
+        Ok((routes.routes(), health))
+    }
+}

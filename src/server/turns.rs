@@ -1,0 +1,394 @@
+//! `TurnService`: runs turns, follows them, cancels them, looks at them.
+//!
+//! Translates and hands over to the engine. Never keeps state of its own.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::convert;
+use super::events::{EventStream, TooSlow, View, completed_message};
+use super::status::Failure;
+use super::turn_stream::TurnStream;
+use crate::base::tasks::Tasks;
+use crate::engine::{CancelAnswer, Engine, Looked, stored_calls};
+use crate::gate::call::CallState;
+use crate::gate::event::RunSummary;
+use crate::gate::ids::{CallId, TurnKey};
+use crate::gate::record::StoredTurn;
+use crate::pb::v1::turn_service_server::TurnService;
+use crate::pb::v1::{self as pb, ErrorReason};
+use crate::store::TurnFilter;
+
+/// Turns of a page that names no size, and the most that one may name.
+const PAGE_DEFAULT: u32 = 50;
+const PAGE_MAX: u32 = 500;
+
+/// Serves turns.
+#[derive(Clone)]
+pub struct Turns {
+    /// Does the work.
+    pub engine: Arc<Engine>,
+    /// Owns what outlives a request.
+    pub tasks: Tasks,
+}
+
+type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl Turns {
+    /// Starts or repeats a turn.
+    pub(super) async fn run(
+        &self,
+        request: pb::RunTurnRequest,
+    ) -> Result<Followed, Failure> {
+        let view = View::read(request.view.as_ref())?;
+        let cancel = pb::OnDisconnect::try_from(request.on_disconnect)
+            .is_ok_and(|meaning| meaning == pb::OnDisconnect::Cancel);
+        let request = convert::turn_request(request, || self.engine.mint_turn_id())?;
+        let attached = self.engine.start_turn(request, view.output).await?;
+        Ok(Followed {
+            events: EventStream::new(attached, view),
+            cancel_on_drop: cancel.then(|| self.clone()),
+        })
+    }
+
+    /// Follows a turn.
+    pub(super) async fn attach(
+        &self,
+        request: pb::AttachTurnRequest,
+    ) -> Result<Followed, Failure> {
+        let view = View::read(request.view.as_ref())?;
+        let turn = convert::turn_id(&request.turn_id)?;
+        let session = convert::optional_session(&request.session_id)?;
+        let attached = self
+            .engine
+            .attach_turn(
+                &turn,
+                session.as_ref(),
+                request.epoch,
+                request.after_sequence,
+                view.output,
+            )
+            .await?;
+        Ok(Followed {
+            events: EventStream::new(attached, view),
+            cancel_on_drop: None,
+        })
+    }
+
+    pub(super) async fn cancel(
+        &self,
+        request: pb::CancelTurnRequest,
+    ) -> Result<CancelAnswer, Failure> {
+        let turn = convert::turn_id(&request.turn_id)?;
+        let session = convert::optional_session(&request.session_id)?;
+        let reason = self.reason(request.reason)?;
+        let cancelled =
+            self.engine
+                .cancel_turn(turn, session.as_ref(), reason, request.grace_ms);
+        Ok(cancelled.await?)
+    }
+
+    pub(super) async fn cancel_one(
+        &self,
+        request: pb::CancelCallRequest,
+    ) -> Result<CallState, Failure> {
+        let turn = convert::turn_id(&request.turn_id)?;
+        let session = convert::optional_session(&request.session_id)?;
+        let call = CallId::parse(&request.call_id)
+            .map_err(|error| Failure::id("call_id", error))?;
+        let reason = self.reason(request.reason)?;
+        let cancelled =
+            self.engine
+                .cancel_call(&turn, session.as_ref(), &call, reason, request.grace_ms);
+        Ok(cancelled.await?)
+    }
+
+    fn reason(&self, reason: String) -> Result<String, Failure> {
+        let allowed = self.engine.limits().reason_bytes_max;
+        match reason.len() as u64 > allowed {
+            true => Err(Failure::limit(
+                "reason_bytes_max",
+                allowed,
+                reason.len() as u64,
+                false,
+            )),
+            false => Ok(reason),
+        }
+    }
+
+    async fn look(&self, turn_id: &str, session_id: &str) -> Result<Looked, Failure> {
+        let turn = convert::turn_id(turn_id)?;
+        let session = convert::optional_session(session_id)?;
+        Ok(self.engine.look_up(&turn, session.as_ref()).await?)
+    }
+
+    async fn list(&self, request: pb::ListTurnsRequest) -> Result<pb::ListTurnsResponse, Failure> {
+        let session = convert::optional_session(&request.session_id)?;
+        let run = match (request.run_id.is_empty(), &session) {
+            (true, _) => None,
+            (false, Some(session)) => Some(convert::run_id(&request.run_id, session)?),
+            (false, None) => {
+                return Err(Failure::field("session_id", "must be set together with `run_id`"));
+            }
+        };
+        let page = page_size(request.page_size)?;
+        let before = page_token(&request.page_token)?;
+        let ended = match pb::TurnState::try_from(request.state) {
+            Ok(pb::TurnState::Unspecified) => None,
+            Ok(pb::TurnState::Completed) => Some(true),
+            Ok(pb::TurnState::Running) | Err(_) => Some(false),
+        };
+        let filter = TurnFilter {
+            session,
+            run,
+            ended,
+            before,
+            limit: page,
+        };
+        let listed = self.engine.list_turns(filter).await?;
+        let turns = listed.turns.iter().map(|stored| self.listed(stored));
+        Ok(pb::ListTurnsResponse {
+            turns: turns.collect(),
+            next_page_token: listed.next.map_or_else(String::new, |next| next.to_string()),
+        })
+    }
+
+    /// A turn of a list: without contents, as fresh as memory has it.
+    fn listed(&self, stored: &StoredTurn) -> pb::Turn {
+        let key = TurnKey {
+            session: stored.spec.request.session.clone(),
+            turn: stored.spec.request.turn.clone(),
+        };
+        let mut turn = match self.engine.turn_in_memory(&key) {
+            Some(live) => {
+                let standing = live.log.standing();
+                let fresh = live.as_stored();
+                convert::turn(&fresh, &standing.calls, standing.last_sequence, None)
+            }
+            None => convert::turn(stored, &stored_calls(stored), 1, None),
+        };
+        turn.model_message.clear();
+        turn
+    }
+}
+
+fn page_size(named: u32) -> Result<usize, Failure> {
+    let size = match named {
+        0 => PAGE_DEFAULT,
+        1..=PAGE_MAX => named,
+        _ => return Err(Failure::field("page_size", format!("must be at most {PAGE_MAX}"))),
+    };
+    Ok(usize::try_from(size).unwrap_or(usize::MAX))
+}
+
+fn page_token(token: &str) -> Result<Option<u64>, Failure> {
+    match token.is_empty() {
+        true => Ok(None),
+        false => token
+            .parse()
+            .map(Some)
+            .map_err(|_| Failure::field("page_token", "is none of ours")),
+    }
+}
+
+/// One turn that is followed, with what its reader's going away means.
+pub(super) struct Followed {
+    pub(super) events: EventStream,
+    cancel_on_drop: Option<Turns>,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        let Some(turns) = self.cancel_on_drop.take() else {
+            return;
+        };
+        if self.events.is_complete() {
+            return;
+        }
+        let spec = self.events.spec().clone();
+        let engine = turns.engine.clone();
+        turns.tasks.spawn("cancel on disconnect", async move {
+            let session = Some(spec.session());
+            let reason = "the orchestrator's stream broke".to_owned();
+            let turn = spec.request.turn.clone();
+            if let Err(error) = engine.cancel_turn(turn, session, reason, None).await {
+                tracing::warn!(%error, "turn not cancelled after its stream broke");
+            }
+        });
+    }
+}
+
+impl Stream for Followed {
+    type Item = Result<pb::TurnEvents, TooSlow>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Pin::new(&mut self.events).poll_next(context)
+    }
+}
+
+pub(super) fn too_slow(cut: TooSlow) -> Failure {
+    let after = cut.last_sequence;
+    Failure::new(
+        ErrorReason::SlowReader,
+        format!("the reader was too slow; attach after sequence {after}"),
+    )
+}
+
+fn run_answer(run: &RunSummary) -> Option<pb::Run> {
+    Some(convert::run(run))
+}
+
+#[tonic::async_trait]
+impl TurnService for Turns {
+    type RunTurnStream = Boxed<pb::RunTurnResponse>;
+
+    async fn run_turn(
+        &self,
+        request: Request<pb::RunTurnRequest>,
+    ) -> Result<Response<Self::RunTurnStream>, Status> {
+        let followed = self.run(request.into_inner()).await?;
+        let events = followed.map(|events| match events {
+            Ok(turn) => Ok(pb::RunTurnResponse { turn: Some(turn) }),
+            Err(cut) => Err(too_slow(cut).into()),
+        });
+        Ok(Response::new(Box::pin(events)))
+    }
+
+    type StreamTurnsStream = TurnStream;
+
+    async fn stream_turns(
+        &self,
+        request: Request<Streaming<pb::StreamTurnsRequest>>,
+    ) -> Result<Response<Self::StreamTurnsStream>, Status> {
+        Ok(Response::new(TurnStream::new(
+            self.clone(),
+            request.into_inner(),
+        )))
+    }
+
+    type AttachTurnStream = Boxed<pb::AttachTurnResponse>;
+
+    async fn attach_turn(
+        &self,
+        request: Request<pb::AttachTurnRequest>,
+    ) -> Result<Response<Self::AttachTurnStream>, Status> {
+        let followed = self.attach(request.into_inner()).await?;
+        let events = followed.map(|events| match events {
+            Ok(turn) => Ok(pb::AttachTurnResponse { turn: Some(turn) }),
+            Err(cut) => Err(too_slow(cut).into()),
+        });
+        Ok(Response::new(Box::pin(events)))
+    }
+
+    async fn cancel_turn(
+        &self,
+        request: Request<pb::CancelTurnRequest>,
+    ) -> Result<Response<pb::CancelTurnResponse>, Status> {
+        let state = match self.cancel(request.into_inner()).await? {
+            CancelAnswer::Running => pb::TurnState::Running,
+            CancelAnswer::Ended => pb::TurnState::Completed,
+            CancelAnswer::Remembered => pb::TurnState::Unspecified,
+        };
+        Ok(Response::new(pb::CancelTurnResponse {
+            state: state as i32,
+        }))
+    }
+
+    async fn cancel_call(
+        &self,
+        request: Request<pb::CancelCallRequest>,
+    ) -> Result<Response<pb::CancelCallResponse>, Status> {
+        let state = self.cancel_one(request.into_inner()).await?;
+        Ok(Response::new(pb::CancelCallResponse {
+            state: convert::call_state(state),
+        }))
+    }
+
+    async fn get_turn(
+        &self,
+        request: Request<pb::GetTurnRequest>,
+    ) -> Result<Response<pb::GetTurnResponse>, Status> {
+        let request = request.into_inner();
+        let looked = self.look(&request.turn_id, &request.session_id).await?;
+        let (stored, calls, last_sequence) = match looked {
+            Looked::Live(turn) => {
+                let standing = turn.log.standing();
+                (turn.as_stored(), standing.calls, standing.last_sequence)
+            }
+            Looked::Stored(stored) => {
+                let calls = stored_calls(&stored);
+                (*stored, calls, 1)
+            }
+        };
+        let view = View::read(None)?;
+        let completed = stored
+            .completed
+            .as_ref()
+            .map(|completed| completed_message(completed, &stored.spec, &view));
+        Ok(Response::new(pb::GetTurnResponse {
+            turn: Some(convert::turn(&stored, &calls, last_sequence, completed)),
+        }))
+    }
+
+    async fn list_turns(
+        &self,
+        request: Request<pb::ListTurnsRequest>,
+    ) -> Result<Response<pb::ListTurnsResponse>, Status> {
+        Ok(Response::new(self.list(request.into_inner()).await?))
+    }
+
+    async fn get_call_result(
+        &self,
+        request: Request<pb::GetCallResultRequest>,
+    ) -> Result<Response<pb::GetCallResultResponse>, Status> {
+        let request = request.into_inner();
+        let looked = self.look(&request.turn_id, &request.session_id).await?;
+        let calls = match looked {
+            Looked::Live(turn) => turn.log.standing().calls,
+            Looked::Stored(stored) => stored_calls(&stored),
+        };
+        let result = calls
+            .iter()
+            .filter_map(|call| call.result.as_ref())
+            .find(|result| result.call_id.as_str() == request.call_id)
+            .ok_or_else(|| Failure::not_found("call", &request.call_id))?;
+        Ok(Response::new(pb::GetCallResultResponse {
+            result: Some(convert::call_result(result, true)),
+        }))
+    }
+
+    async fn end_run(
+        &self,
+        request: Request<pb::EndRunRequest>,
+    ) -> Result<Response<pb::EndRunResponse>, Status> {
+        let request = request.into_inner();
+        let session = convert::session_id(&request.session_id)?;
+        let run = convert::run_id(&request.run_id, &session)?;
+        let ended = self.engine.end_run(&session, &run).await.map_err(Failure::from)?;
+        Ok(Response::new(pb::EndRunResponse {
+            run: run_answer(&ended),
+        }))
+    }
+
+    async fn cancel_run(
+        &self,
+        request: Request<pb::CancelRunRequest>,
+    ) -> Result<Response<pb::CancelRunResponse>, Status> {
+        let request = request.into_inner();
+        let session = convert::session_id(&request.session_id)?;
+        let run = convert::run_id(&request.run_id, &session)?;
+        let reason = self.reason(request.reason)?;
+        let cancelled = self
+            .engine
+            .cancel_run(&session, &run, reason, request.grace_ms)
+            .await
+            .map_err(Failure::from)?;
+        Ok(Response::new(pb::CancelRunResponse {
+            run: run_answer(&cancelled),
+        }))
+    }
+}
