@@ -25,7 +25,7 @@ use crate::server::{
     Executors, HEALTH_NAMES, Info, Listener, Served, Services, Tools, Turns, listen_tcp,
     listen_unix, socket_paths,
 };
-use crate::store::{Restored, SharedStore, SqliteStore, Store, StoreOptions, TurnFilter};
+use crate::store::{Restored, SharedStore, SqliteOptions, SqliteStore, TurnFilter};
 
 /// How long tasks may take to end after everything was told to.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
@@ -203,7 +203,7 @@ async fn tell_health(health: &HealthReporter, serving: bool) {
 fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
     let path = dir.join("callgate.db");
     let (store, restored) =
-        SqliteStore::open(&path, StoreOptions::default()).map_err(|error| error.to_string())?;
+        SqliteStore::open(&path, SqliteOptions::default()).map_err(|error| error.to_string())?;
     Ok((Arc::new(store), restored))
 }
 

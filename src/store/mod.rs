@@ -3,6 +3,15 @@
 //! One writer; what it takes together it commits together. Never decides what must be durable before
 //! it has effect: the caller picks `append` or `commit`.
 
+mod disk;
+mod fold;
+mod frame;
+mod memory;
+mod sqlite;
+
+pub use memory::MemoryStore;
+pub use sqlite::{Figures, SqliteOptions, SqliteStore};
+
 use std::sync::Arc;
 
 use tokio::sync::{oneshot, watch};

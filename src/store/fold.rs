@@ -1,0 +1,225 @@
+//! Folds facts into what is remembered: turns, runs, tools, toolsets.
+//!
+//! The one place that says what a record changes; every store folds with it. Never looks at a clock:
+//! a turn was last written when its records say so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::RestoredTool;
+use super::disk;
+use crate::gate::event::{RunState, RunSummary, TurnCompleted};
+use crate::gate::ids::{CallIndex, ToolName, TurnKey, UnixMillis};
+use crate::gate::record::{DispatchIntent, Record, StoredTurn, TurnSpec};
+use crate::gate::result::CallResult;
+use crate::gate::toolset::Toolset;
+
+/// A record as it is read back.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Fact {
+    /// About one turn.
+    Turn {
+        key: TurnKey,
+        /// The latest moment that the record names. Zero: none.
+        at: UnixMillis,
+        fact: TurnFact,
+    },
+    RunEnded(RunSummary),
+    ToolRegistered(Box<RestoredTool>),
+    ToolRemoved(ToolName),
+    ToolsetPut(Toolset),
+    ToolsetDeleted(String),
+}
+
+/// What a record says about its turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TurnFact {
+    Accepted(Arc<TurnSpec>),
+    Dispatched(Vec<DispatchIntent>),
+    CallsEnded(Vec<(CallIndex, Arc<CallResult>)>),
+    Cancelling { reason: String, run: RunSummary },
+    Ended(Arc<TurnCompleted>),
+    Recovered { epoch: u32 },
+}
+
+impl Fact {
+    /// What the record says, without the way over its bytes.
+    pub(super) fn of(record: &Record) -> Self {
+        let (turn, at, fact) = match record {
+            Record::TurnAccepted(turn) => {
+                (turn, turn.accepted_at, TurnFact::Accepted(turn.clone()))
+            }
+            Record::CallsDispatched { turn, calls } => {
+                (turn, UnixMillis(0), TurnFact::Dispatched(calls.clone()))
+            }
+            Record::CallsEnded { turn, results } => {
+                let at = disk::latest(results.iter().map(|(_, result)| &**result));
+                (turn, at, TurnFact::CallsEnded(results.clone()))
+            }
+            Record::TurnCancelling { turn, reason, run } => {
+                let (reason, run) = (reason.clone(), run.clone());
+                let at = run.ended_at.unwrap_or_default();
+                (turn, at, TurnFact::Cancelling { reason, run })
+            }
+            Record::TurnEnded { turn, completed } => {
+                let at = disk::ended_at(turn, completed);
+                (turn, at, TurnFact::Ended(completed.clone()))
+            }
+            Record::TurnRecovered { turn, epoch } => {
+                (turn, UnixMillis(0), TurnFact::Recovered { epoch: *epoch })
+            }
+            Record::RunEnded(run) => return Fact::RunEnded(run.clone()),
+            Record::ToolRegistered(tool) => {
+                return Fact::ToolRegistered(Box::new(disk::as_restored(tool)));
+            }
+            Record::ToolRemoved(name) => return Fact::ToolRemoved(name.clone()),
+            Record::ToolsetPut(toolset) => return Fact::ToolsetPut((**toolset).clone()),
+            Record::ToolsetDeleted(name) => return Fact::ToolsetDeleted(name.clone()),
+        };
+        let key = turn.key();
+        Fact::Turn { key, at, fact }
+    }
+
+    /// The run as the record leaves it.
+    pub(super) fn run(&self) -> Option<RunSummary> {
+        match self {
+            Fact::Turn { fact, .. } => match fact {
+                TurnFact::Accepted(turn) => Some(disk::run_at_acceptance(turn)),
+                TurnFact::Cancelling { run, .. } => Some(run.clone()),
+                TurnFact::Ended(completed) => Some(completed.run.clone()),
+                TurnFact::Dispatched(_)
+                | TurnFact::CallsEnded(_)
+                | TurnFact::Recovered { .. } => None,
+            },
+            Fact::RunEnded(run) => Some(run.clone()),
+            Fact::ToolRegistered(_)
+            | Fact::ToolRemoved(_)
+            | Fact::ToolsetPut(_)
+            | Fact::ToolsetDeleted(_) => None,
+        }
+    }
+}
+
+/// Folds one fact into its turn. None stays None until the turn is accepted.
+///
+/// A second acceptance of an open turn changes nothing; one after the end begins the turn anew.
+pub(super) fn fold_turn(turn: &mut Option<StoredTurn>, at: UnixMillis, fact: TurnFact) {
+    if let TurnFact::Accepted(spec) = fact {
+        if turn.as_ref().is_none_or(|turn| turn.completed.is_some()) {
+            *turn = Some(StoredTurn::new(Arc::unwrap_or_clone(spec)));
+        }
+        return;
+    }
+    let Some(turn) = turn.as_mut().filter(|turn| turn.completed.is_none()) else {
+        return;
+    };
+    turn.updated_at = turn.updated_at.max(at);
+    match fact {
+        TurnFact::Accepted(_) => {}
+        TurnFact::Dispatched(intents) => {
+            for intent in intents {
+                match turn.dispatched.iter_mut().find(|known| known.call == intent.call) {
+                    Some(known) => *known = intent,
+                    None => turn.dispatched.push(intent),
+                }
+            }
+        }
+        TurnFact::CallsEnded(results) => {
+            for (index, result) in results {
+                match turn.results.iter_mut().find(|(known, _)| *known == index) {
+                    Some((_, known)) => *known = result,
+                    None => turn.results.push((index, result)),
+                }
+            }
+        }
+        TurnFact::Cancelling { reason, .. } => turn.cancelling = Some(reason),
+        TurnFact::Ended(completed) => turn.completed = Some(completed),
+        TurnFact::Recovered { epoch } => turn.epoch = turn.epoch.max(epoch),
+    }
+}
+
+/// Folds what a record says about a run into what was known: an end stays, rounds only grow.
+pub(super) fn fold_run(known: &mut RunSummary, next: RunSummary) {
+    let rounds = known.rounds.max(next.rounds);
+    let started_at = known.started_at;
+    if known.state == RunState::Active || next.state != RunState::Active {
+        *known = next;
+    }
+    known.rounds = rounds;
+    known.started_at = started_at;
+}
+
+/// Tools and toolsets as the last records leave them.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    /// With the position of the record that brought each.
+    tools: BTreeMap<ToolName, (u64, RestoredTool)>,
+    toolsets: BTreeMap<String, Toolset>,
+}
+
+/// What a fact changed in the catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    Tool(ToolName),
+    Toolset(String),
+}
+
+impl Catalog {
+    /// Takes up a tool or toolset; other facts change nothing.
+    pub(super) fn fold(&mut self, position: u64, fact: Fact) -> Option<Change> {
+        match fact {
+            Fact::ToolRegistered(tool) => {
+                let name = tool.definition.name.clone();
+                self.tools.insert(name.clone(), (position, *tool));
+                Some(Change::Tool(name))
+            }
+            Fact::ToolRemoved(name) => {
+                self.tools.remove(&name);
+                Some(Change::Tool(name))
+            }
+            Fact::ToolsetPut(toolset) => {
+                let name = toolset.name.clone();
+                self.toolsets.insert(name.clone(), toolset);
+                Some(Change::Toolset(name))
+            }
+            Fact::ToolsetDeleted(name) => {
+                self.toolsets.remove(&name);
+                Some(Change::Toolset(name))
+            }
+            Fact::Turn { .. } | Fact::RunEnded(_) => None,
+        }
+    }
+
+    /// A tool and the position of its record.
+    pub(super) fn tool(&self, name: &ToolName) -> Option<&(u64, RestoredTool)> {
+        self.tools.get(name)
+    }
+
+    /// A toolset.
+    pub(super) fn toolset(&self, name: &str) -> Option<&Toolset> {
+        self.toolsets.get(name)
+    }
+
+    /// Every tool in the order of its last registration, and toolsets with bases first.
+    pub(super) fn restored(&self) -> (Vec<RestoredTool>, Vec<Toolset>) {
+        let mut tools: Vec<_> = self.tools.values().collect();
+        tools.sort_by_key(|(position, _)| *position);
+        let tools = tools.into_iter().map(|(_, tool)| tool.clone()).collect();
+        (tools, bases_first(self.toolsets.clone()))
+    }
+}
+
+/// Orders toolsets so that each stands after its base.
+fn bases_first(mut toolsets: BTreeMap<String, Toolset>) -> Vec<Toolset> {
+    let mut ordered = Vec::with_capacity(toolsets.len());
+    while let Some((name, toolset)) = toolsets.pop_first() {
+        let mut chain = vec![(name, toolset)];
+        while let Some((_, last)) = chain.last()
+            && let Some(base) = toolsets.remove_entry(&last.base)
+        {
+            chain.push(base);
+        }
+        ordered.extend(chain.into_iter().rev().map(|(_, toolset)| toolset));
+    }
+    ordered
+}

@@ -1,0 +1,207 @@
+//! Records in a row: each behind its length, and heads that are read without bodies.
+//!
+//! The settler looks at a hundred thousand heads a second and at no body. Never decodes a body.
+
+use super::disk::Kind;
+
+/// Most bytes of one record; a larger one is refused before it is queued.
+pub(super) const RECORD_BYTES_MAX: usize = 128 << 20;
+
+/// What stands before a record's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head<'a> {
+    pub(super) kind: Kind,
+    pub(super) session: &'a str,
+    pub(super) turn: &'a str,
+    pub(super) run: &'a str,
+    /// The latest moment that the record names.
+    pub(super) at: u64,
+    /// The run as the record leaves it.
+    pub(super) run_state: Option<&'a [u8]>,
+}
+
+/// A length as it stands before each record.
+pub(super) const LENGTH_BYTES: usize = 4;
+
+/// Appends one record, written by `write`, behind its length. Returns the bytes that were added.
+pub(super) fn push(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let before = out.len();
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    write(out);
+    let start = before + LENGTH_BYTES;
+    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    if let Some(place) = out.get_mut(before..start) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+    out.len() - before
+}
+
+/// The records of a row, in order. None in place of one that is cut off; nothing follows it.
+pub(super) fn frames(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut rest = row;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let split = rest.split_first_chunk::<LENGTH_BYTES>();
+        let frame = split.and_then(|(length, after)| {
+            after.split_at_checked(u32::from_le_bytes(*length) as usize)
+        });
+        match frame {
+            Some((frame, after)) => {
+                rest = after;
+                Some(Some(frame))
+            }
+            None => {
+                rest = &[];
+                Some(None)
+            }
+        }
+    })
+}
+
+impl<'a> Head<'a> {
+    /// Reads the head of a record. None: it is not one that this program can read.
+    pub(super) fn read(frame: &'a [u8]) -> Option<Self> {
+        let mut rest = frame;
+        let mut kind = None;
+        let mut head = Head {
+            kind: Kind::Accepted,
+            session: "",
+            turn: "",
+            run: "",
+            at: 0,
+            run_state: None,
+        };
+        while !rest.is_empty() {
+            // Fields stand in the order of their numbers; the body begins at 10.
+            match (field(&mut rest)?, kind) {
+                ((1, Field::Number(number)), None) => kind = Some(Kind::from_number(number)?),
+                ((2, Field::Bytes(bytes)), Some(_)) => head.session = text(bytes)?,
+                ((3, Field::Bytes(bytes)), Some(_)) => head.turn = text(bytes)?,
+                ((4, Field::Bytes(bytes)), Some(_)) => head.run = text(bytes)?,
+                ((5, Field::Number(number)), Some(_)) => head.at = number,
+                ((6, Field::Bytes(bytes)), Some(_)) => head.run_state = Some(bytes),
+                ((10.., _), Some(_)) => break,
+                _ => return None,
+            }
+        }
+        head.kind = kind?;
+        Some(head)
+    }
+
+    /// What the index knows the turn by.
+    pub(super) fn key_hash(&self) -> u64 {
+        key_hash(self.session, self.turn)
+    }
+}
+
+/// What the index knows a turn by.
+pub(super) fn key_hash(session: &str, turn: &str) -> u64 {
+    hash(&["k", session, turn])
+}
+
+/// What the index knows all turns with that id by.
+pub(super) fn turn_hash(turn: &str) -> u64 {
+    hash(&["t", turn])
+}
+
+/// What the index knows the turns of a session by.
+pub(super) fn session_hash(session: &str) -> u64 {
+    hash(&["s", session])
+}
+
+/// What the index knows the turns of a run by.
+pub(super) fn run_hash(run: &str) -> u64 {
+    hash(&["r", run])
+}
+
+/// A hash that stands on the disk: it is the same on every machine and never changes.
+///
+/// Whoever makes texts collide makes only their own lookups slower, since texts are compared.
+fn hash(parts: &[&str]) -> u64 {
+    const A: u64 = 0xa076_1d64_78bd_642f;
+    const B: u64 = 0xe703_7ed1_a0b4_28db;
+    let mut state = A;
+    for part in parts {
+        let (words, rest) = part.as_bytes().as_chunks::<8>();
+        for word in words {
+            state = mix(state ^ u64::from_le_bytes(*word), B);
+        }
+        let last = rest.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        state = mix(state ^ last, A ^ part.len() as u64);
+    }
+    mix(state, B)
+}
+
+fn mix(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
+    let key = number(rest)?;
+    match key & 7 {
+        0 => Some((key >> 3, Field::Number(number(rest)?))),
+        2 => {
+            let length = usize::try_from(number(rest)?).ok()?;
+            let (bytes, after) = rest.split_at_checked(length)?;
+            *rest = after;
+            Some((key >> 3, Field::Bytes(bytes)))
+        }
+        _ => None,
+    }
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_never_change() {
+        assert_eq!(key_hash("session", "turn"), 0);
+        assert_eq!(turn_hash(""), 0);
+    }
+
+    #[test]
+    fn a_cut_row_ends_in_none() {
+        let mut row = Vec::new();
+        push(&mut row, |out| out.extend_from_slice(b"one"));
+        push(&mut row, |out| out.extend_from_slice(b"two"));
+        row.pop();
+        let found: Vec<_> = frames(&row).collect();
+        assert_eq!(found, [Some(b"one".as_slice()), None]);
+    }
+
+    #[test]
+    fn a_row_gives_back_its_records() {
+        let mut row = Vec::new();
+        let added = push(&mut row, |out| out.extend_from_slice(b"one"));
+        push(&mut row, |_| {});
+        assert_eq!(added, LENGTH_BYTES + 3);
+        let found: Vec<_> = frames(&row).collect();
+        assert_eq!(found, [Some(b"one".as_slice()), Some(b"".as_slice())]);
+    }
+}

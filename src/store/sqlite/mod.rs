@@ -1,0 +1,286 @@
+//! The store on the disk: SQLite as a log first and as tables afterwards.
+//!
+//! Records are encoded where they come from and queued; one thread writes what is queued as one row
+//! and syncs the disk once. Later, in slices, it moves what rows hold into the tables. Never makes a
+//! caller wait for the disk.
+//!
+//! ```text
+//! append ─┐            ┌─ journal ── settle ─┬─► open_turns, open_records   turns that run
+//!         ├─► queue ───┤  (a row per group)  ├─► chunks ◄── segments        turns that have ended
+//! commit ─┘   (groups) └─ one fdatasync      └─► runs, tools, toolsets
+//! ```
+
+mod chunk;
+mod forget;
+mod index;
+mod list;
+mod live;
+mod queue;
+mod reader;
+mod restore;
+mod schema;
+mod settle;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+
+use self::queue::{Bounds, Job, Queue};
+use self::reader::Read;
+use super::{Answer, Restored, Store, StoreError, TurnFilter, TurnPage, disk, frame};
+use crate::gate::event::RunSummary;
+use crate::gate::ids::{RunId, SessionId, TurnId, TurnKey, UnixMillis};
+use crate::gate::record::{Record, StoredTurn};
+
+/// How the store is run.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// Most bytes of appended records that wait for the disk. Default 16 MiB.
+    pub waiting_bytes_max: usize,
+    /// Most appended records that wait for the disk. Default 65 536.
+    pub waiting_records_max: usize,
+    /// How long the file may be held by a foreign program, such as a backup, before a write fails.
+    /// Default 2 s.
+    pub busy_timeout: Duration,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            waiting_bytes_max: 16 << 20,
+            waiting_records_max: 65_536,
+            busy_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// How much the store has done and has before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Groups committed since the start.
+    pub groups: u64,
+    /// Records committed since the start.
+    pub records: u64,
+    /// Records settled since the start.
+    pub settled_records: u64,
+    /// Ended turns settled since the start.
+    pub settled_turns: u64,
+    /// Records that are durable and not settled yet.
+    pub backlog_records: u64,
+    /// Their bytes.
+    pub backlog_bytes: u64,
+}
+
+/// [`Figures`] as they grow.
+#[derive(Debug, Default)]
+struct Counters {
+    groups: AtomicU64,
+    records: AtomicU64,
+    settled_records: AtomicU64,
+    settled_turns: AtomicU64,
+    backlog_records: AtomicU64,
+    backlog_bytes: AtomicU64,
+}
+
+/// A store in one file. Closes in order when it is dropped, which then waits for the disk.
+pub struct SqliteStore {
+    queue: Arc<Queue>,
+    reader: SyncSender<Read>,
+    available: watch::Receiver<bool>,
+    counters: Arc<Counters>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("SqliteStore").field("figures", &self.figures()).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it if there is none, and reads what goes on after a restart.
+    ///
+    /// Blocks for the disk: call it before the runtime has other work, or from a blocking task.
+    ///
+    /// # Errors
+    /// - [`StoreError::Locked`]: another process has it.
+    /// - [`StoreError::VersionUnsupported`]: a newer program wrote it. Nothing was changed.
+    /// - [`StoreError::Corrupt`]: it cannot be read. Nothing was changed.
+    /// - [`StoreError::Unavailable`]: anything else, such as a missing directory.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<(Self, Restored), StoreError> {
+        let lock = schema::lock(path)?;
+        let connection = schema::open_writer(path, &options)?;
+        let found = restore::restore(&connection)?;
+        let settler = settle::Settler::load(&connection).map_err(|error| schema::store_error(&error))?;
+        let reading = schema::open_reader(path, &options)?;
+        let queue = Arc::new(Queue::new(Bounds {
+            bytes: options.waiting_bytes_max,
+            records: options.waiting_records_max,
+        }));
+        let (available, available_for_readers) = watch::channel(true);
+        let counters = Arc::new(Counters::default());
+        let (reader, questions) = sync_channel(reader::READS_MAX);
+        let reader_thread = start("callgate-read", move || reader::run(reading, &questions))?;
+        let writer = writer::Writer {
+            connection,
+            queue: queue.clone(),
+            reader: reader.clone(),
+            reader_thread,
+            available,
+            counters: counters.clone(),
+            settler,
+            next_seq: found.next_seq,
+            backlog_records: found.backlog_records,
+            backlog_bytes: found.backlog_bytes,
+            lock,
+        };
+        let writer = start("callgate-write", move || writer.run())?;
+        let store = Self {
+            queue,
+            reader,
+            available: available_for_readers,
+            counters,
+            writer: Mutex::new(Some(writer)),
+        };
+        Ok((store, found.restored))
+    }
+
+    /// How much the store has done and has before it.
+    pub fn figures(&self) -> Figures {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Figures {
+            groups: read(&self.counters.groups),
+            records: read(&self.counters.records),
+            settled_records: read(&self.counters.settled_records),
+            settled_turns: read(&self.counters.settled_turns),
+            backlog_records: read(&self.counters.backlog_records),
+            backlog_bytes: read(&self.counters.backlog_bytes),
+        }
+    }
+
+    /// Puts a question behind what waits to be written; with nothing waiting, asks at once.
+    fn read(&self, read: Read) {
+        match self.queue.is_quiet() {
+            true => reader::ask(&self.reader, read),
+            false => self.queue.push_job(Job::Read(read)),
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        let bytes = encode(&records)?;
+        self.queue.append(&bytes, records.len())
+    }
+
+    fn commit(&self, records: Vec<Record>) -> Answer<()> {
+        let (reply, answer) = oneshot::channel();
+        match encode(&records) {
+            Ok(bytes) => self.queue.commit(&bytes, records.len(), reply),
+            Err(error) => drop(reply.send(Err(error))),
+        }
+        answer
+    }
+
+    fn availability(&self) -> watch::Receiver<bool> {
+        self.available.clone()
+    }
+
+    fn read_turn(&self, key: TurnKey) -> Answer<Option<StoredTurn>> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::Turn(key, reply));
+        answer
+    }
+
+    fn find_turn(&self, turn: TurnId) -> Answer<Vec<TurnKey>> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::Find(turn, reply));
+        answer
+    }
+
+    fn list_turns(&self, filter: TurnFilter) -> Answer<TurnPage> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::List(filter, reply));
+        answer
+    }
+
+    fn read_run(&self, session: SessionId, run: RunId) -> Answer<Option<RunSummary>> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::Run(session, run, reply));
+        answer
+    }
+
+    fn forget_turns(&self, ended_before: UnixMillis) -> Answer<u64> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.push_job(Job::Forget {
+            ended_before,
+            reply,
+        });
+        answer
+    }
+
+    fn close(&self) -> Answer<()> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.push_job(Job::Close(reply));
+        answer
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        drop(self.close());
+        if let Some(writer) = self.writer.lock().take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Counters {
+    fn add_group(&self, records: usize) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.records.fetch_add(records as u64, Ordering::Relaxed);
+    }
+
+    fn add_settled(&self, records: usize, turns: usize) {
+        self.settled_records.fetch_add(records as u64, Ordering::Relaxed);
+        self.settled_turns.fetch_add(turns as u64, Ordering::Relaxed);
+    }
+
+    fn set_backlog(&self, records: usize, bytes: usize) {
+        self.backlog_records.store(records as u64, Ordering::Relaxed);
+        self.backlog_bytes.store(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Encodes records, each behind its length.
+fn encode(records: &[Record]) -> Result<Vec<u8>, StoreError> {
+    // One turn's record is mostly smaller; a larger one grows the buffer.
+    let mut bytes = Vec::with_capacity(records.len() * 768);
+    for record in records {
+        let length = frame::push(&mut bytes, |out| disk::encode(record, out));
+        if length > frame::RECORD_BYTES_MAX {
+            return Err(StoreError::Unavailable {
+                problem: format!("a record of {length} bytes is larger than the store takes"),
+            });
+        }
+    }
+    Ok(bytes)
+}
+
+fn start(
+    name: &'static str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StoreError> {
+    // Threads, not tasks: both block on the disk for as long as they live.
+    let thread = std::thread::Builder::new().name(String::from(name));
+    thread.spawn(work).map_err(|error| StoreError::Unavailable {
+        problem: format!("thread `{name}`: {error}"),
+    })
+}
