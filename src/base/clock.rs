@@ -17,7 +17,10 @@ pub struct Clock {
 impl Clock {
     /// The system's clock, read once; from then on time is counted, so that a step of the system's
     /// clock moves no deadline.
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the clock"
+    )]
     pub fn system() -> Self {
         Self {
             started: Instant::now(),
@@ -28,14 +31,20 @@ impl Clock {
     }
 
     /// Milliseconds of Unix time.
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the clock"
+    )]
     pub fn now_ms(&self) -> u64 {
         let unix = self.started_unix + self.started.elapsed();
         u64::try_from(unix.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// The instant at which `unix_ms` is reached. Now, if it is past.
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the clock"
+    )]
     pub fn instant_of(&self, unix_ms: u64) -> Instant {
         let ahead = unix_ms.saturating_sub(self.now_ms());
         // Longer waits than a month are cut: the waiter asks again.

@@ -56,7 +56,9 @@ mod armed {
     /// Dies as by `kill -9`: no destructor runs, nothing is flushed.
     fn kill() -> ! {
         let pid = std::process::id().to_string();
-        let _ = std::process::Command::new("kill").args(["-9", &pid]).status();
+        let _ = std::process::Command::new("kill")
+            .args(["-9", &pid])
+            .status();
         std::process::abort()
     }
 }

@@ -34,7 +34,10 @@ impl Tasks {
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         let guarded = async move {
-            let outcome = CatchUnwind { work: Box::pin(work) }.await;
+            let outcome = CatchUnwind {
+                work: Box::pin(work),
+            }
+            .await;
             if outcome.is_err() {
                 tracing::error!(task = name, "task panicked");
             }

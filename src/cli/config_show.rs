@@ -51,7 +51,9 @@ impl Show {
             data(&serde_json::Value::from(list).to_string());
             return Ok(());
         }
-        let header = ["limit", "value", "unit", "ceiling"].map(str::to_owned).to_vec();
+        let header = ["limit", "value", "unit", "ceiling"]
+            .map(str::to_owned)
+            .to_vec();
         let cells = rows.iter().map(|row| {
             vec![
                 row.name.to_owned(),

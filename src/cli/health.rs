@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
-use tonic_health::pb::HealthCheckRequest;
 
 use super::client::{ClientArguments, block_on, failed, word};
 use super::output::{Outcome, data, outcome};
@@ -43,10 +43,13 @@ impl Health {
         let request = HealthCheckRequest {
             service: self.name.clone(),
         };
-        let answer = health.check(request).await.map_err(|status| match status.code() {
-            Code::NotFound => Outcome::failed(format!("no health is told for `{}`", self.name)),
-            _ => failed(&status),
-        })?;
+        let answer = health
+            .check(request)
+            .await
+            .map_err(|status| match status.code() {
+                Code::NotFound => Outcome::failed(format!("no health is told for `{}`", self.name)),
+                _ => failed(&status),
+            })?;
         let status = answer.into_inner().status();
         let text = word(status.as_str_name(), "");
         match self.json {

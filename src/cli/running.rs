@@ -97,7 +97,10 @@ pub(super) fn event_line(event: &pb::TurnEvent) -> Option<String> {
             let part = progress
                 .fraction
                 .map_or_else(String::new, |fraction| format!(" {:.0}%", fraction * 100.0));
-            format!("progress    {}{part}  {}", progress.call_id, progress.message)
+            format!(
+                "progress    {}{part}  {}",
+                progress.call_id, progress.message
+            )
         }
         Body::CallOutput(output) => format!(
             "output      {}  {}",
@@ -188,7 +191,9 @@ fn event_json(event: &pb::TurnEvent) -> Value {
             "data": String::from_utf8_lossy(&output.data),
         }}),
         Some(Body::Heartbeat(heartbeat)) => json!({"heartbeat": heartbeat.waiting_for}),
-        Some(Body::TurnCompleted(completed)) => json!({"turn_completed": completed_json(completed)}),
+        Some(Body::TurnCompleted(completed)) => {
+            json!({"turn_completed": completed_json(completed)})
+        }
     };
     json!({"sequence": event.sequence, "occurred_at_ms": event.occurred_at_ms, "event": body})
 }

@@ -144,7 +144,8 @@ impl Sidecar {
         self.health
             .set_service_status("liveness", ServingStatus::Serving)
             .await;
-        let (health, engine, tasks) = (self.health.clone(), self.engine.clone(), self.tasks.clone());
+        let (health, engine, tasks) =
+            (self.health.clone(), self.engine.clone(), self.tasks.clone());
         self.tasks.spawn("health", async move {
             loop {
                 tokio::select! {
@@ -247,7 +248,13 @@ fn restore_directory(
     let journal = Arc::new(StoreJournal {
         store: store.clone(),
     });
-    Directory::new(registry, rules.clone(), config.limits.clone(), clock, journal)
+    Directory::new(
+        registry,
+        rules.clone(),
+        config.limits.clone(),
+        clock,
+        journal,
+    )
 }
 
 async fn take_up(
@@ -259,7 +266,10 @@ async fn take_up(
         limit: 1,
         ..TurnFilter::default()
     };
-    let listed = store.list_turns(any).await.map_err(|error| error.to_string())?;
+    let listed = store
+        .list_turns(any)
+        .await
+        .map_err(|error| error.to_string())?;
     let has_history = listed.is_ok_and(|page| !page.turns.is_empty());
     engine
         .recover(restored.open_turns, has_history)
@@ -307,7 +317,9 @@ async fn listen(config: &Config, served: &Arc<Served>) -> Result<Vec<String>, St
             (local, Listener::Local as fn(_) -> _),
             (control, Listener::Control as fn(_) -> _),
         ] {
-            let listener = listen_unix(&path).await.map_err(|error| error.to_string())?;
+            let listener = listen_unix(&path)
+                .await
+                .map_err(|error| error.to_string())?;
             listeners.push(wrap(listener));
             places.push(format!("unix://{}", path.display()));
         }

@@ -104,7 +104,9 @@ impl Tools {
     /// Judges every definition of a file as a registry with this configuration would.
     fn check_file(&self, file: &Path) -> Result<(), Outcome> {
         let config = self.config.load()?;
-        let rules = config.tool_rules().map_err(|error| Outcome::usage(error.to_string()))?;
+        let rules = config
+            .tool_rules()
+            .map_err(|error| Outcome::usage(error.to_string()))?;
         let dialect = match self.dialect.as_str() {
             "core" => SchemaDialect::Core,
             _ => SchemaDialect::JsonSchema202012,
@@ -152,7 +154,10 @@ impl Tools {
             let value = function.get(key).and_then(Value::as_str);
             value.unwrap_or_default().to_owned()
         };
-        let parameters = match function.get("parameters").or_else(|| function.get("input_schema")) {
+        let parameters = match function
+            .get("parameters")
+            .or_else(|| function.get("input_schema"))
+        {
             None => Bytes::new(),
             Some(schema) if self.normalise => Bytes::from(normalise_parameters(schema).to_string()),
             Some(schema) => Bytes::from(schema.to_string()),

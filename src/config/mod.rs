@@ -284,13 +284,22 @@ impl Config {
             }
         }
         let not_zero = [
-            ("registry.default_timeout_ms", u64::from(self.registry.default_timeout_ms)),
+            (
+                "registry.default_timeout_ms",
+                u64::from(self.registry.default_timeout_ms),
+            ),
             ("turn.attempts_max", u64::from(self.turn.attempts_max)),
             ("stream.ping_interval_ms", self.stream.ping_interval_ms),
             ("stream.ping_misses", u64::from(self.stream.ping_misses)),
             ("retention.turns_days", u64::from(self.retention.turns_days)),
-            ("retention.attach_hours", u64::from(self.retention.attach_hours)),
-            ("server.keepalive_interval_ms", self.server.keepalive_interval_ms),
+            (
+                "retention.attach_hours",
+                u64::from(self.retention.attach_hours),
+            ),
+            (
+                "server.keepalive_interval_ms",
+                self.server.keepalive_interval_ms,
+            ),
         ];
         for (key, value) in not_zero {
             if value == 0 {

@@ -161,10 +161,7 @@ impl Engine {
             },
             turns: Turns::new(limits, parts.settings.attach_ms),
             runs: Runs::new(limits.sessions_max),
-            snapshots: Snapshots::new(
-                limits.tool_snapshots_max,
-                parts.settings.snapshot_keep_ms,
-            ),
+            snapshots: Snapshots::new(limits.tool_snapshots_max, parts.settings.snapshot_keep_ms),
             directory: parts.directory,
             pool: parts.pool,
             store: parts.store,

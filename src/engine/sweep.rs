@@ -58,7 +58,10 @@ impl Engine {
     }
 
     async fn forget_old_turns(&self) {
-        let before = self.clock.now_ms().saturating_sub(self.settings.turns_keep_ms);
+        let before = self
+            .clock
+            .now_ms()
+            .saturating_sub(self.settings.turns_keep_ms);
         match self.store.forget_turns(UnixMillis(before)).await {
             Ok(Ok(0)) | Err(_) => {}
             Ok(Ok(turns)) => tracing::info!(turns, "forgot old turns"),

@@ -61,7 +61,14 @@ pub(super) async fn run(
         items = task.next().await;
     }
     // Whoever still waits learns that there is nothing left to do.
-    tell(task.turn.inbox.take().into_iter().filter_map(|item| item.done).collect());
+    tell(
+        task.turn
+            .inbox
+            .take()
+            .into_iter()
+            .filter_map(|item| item.done)
+            .collect(),
+    );
     task.engine.turn_ended(&task.turn);
 }
 
@@ -181,7 +188,9 @@ impl TurnTask {
 
     fn output_credit(&self) -> u32 {
         match self.turn.wants_output() {
-            true => u32::try_from(self.engine.settings.limits.output_window_bytes).unwrap_or(u32::MAX),
+            true => {
+                u32::try_from(self.engine.settings.limits.output_window_bytes).unwrap_or(u32::MAX)
+            }
             false => 0,
         }
     }

@@ -208,9 +208,7 @@ impl Turns {
             .filter(|turn| !turn.log.has_ended())
             .filter(|turn| match of {
                 None => true,
-                Some((session, run)) => {
-                    turn.spec.session() == session && turn.spec.run() == run
-                }
+                Some((session, run)) => turn.spec.session() == session && turn.spec.run() == run,
             })
             .cloned()
             .collect()

@@ -78,9 +78,7 @@ impl Engine {
             return self.attach_same(turn, &request, wants_output);
         }
         let may_be_stored = self.history.load(Ordering::Relaxed) || self.turns.was_seen(&key);
-        if may_be_stored
-            && let Some(stored) = answer(self.store.read_turn(key)).await?
-        {
+        if may_be_stored && let Some(stored) = answer(self.store.read_turn(key)).await? {
             return same_stored(stored, &request);
         }
         self.begin(request, wants_output).await
@@ -393,8 +391,13 @@ impl Engine {
                 run: run.to_string(),
             });
         }
-        self.close_run(summary, RunState::Completed, "", "ended by the orchestrator")
-            .await
+        self.close_run(
+            summary,
+            RunState::Completed,
+            "",
+            "ended by the orchestrator",
+        )
+        .await
     }
 
     /// Cancels a run with all its turns. Returns once that is durable.

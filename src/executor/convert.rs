@@ -15,7 +15,9 @@ use crate::gate::ids::{ExecutionId, ToolName};
 use crate::gate::limits::Limits;
 use crate::gate::refusal::{CallError, ErrorLayer};
 use crate::gate::registry::Registration;
-use crate::gate::result::{Content, Media, Resource, ResourceBody, ResourceLink, ToolResult, cut_text};
+use crate::gate::result::{
+    Content, Media, Resource, ResourceBody, ResourceLink, ToolResult, cut_text,
+};
 use crate::gate::schema::SchemaDialect;
 use crate::gate::tool::{Kind, Risk, ToolDefinition, ToolWarning};
 use crate::gate::turn::{CancelReason, Dispatch, RejectReason, Reply, Withdraw};

@@ -82,9 +82,10 @@ impl Directory {
             let outcomes =
                 registry.register(owner, definitions, now, &self.rules, &self.limits, is_held);
             let records = outcomes.iter().filter_map(|outcome| match outcome {
-                Registration::Active { tool, changed: true } => {
-                    Some(Record::ToolRegistered(tool.clone()))
-                }
+                Registration::Active {
+                    tool,
+                    changed: true,
+                } => Some(Record::ToolRegistered(tool.clone())),
                 Registration::Active { .. } | Registration::Refused { .. } => None,
             });
             (records.collect(), outcomes)

@@ -52,8 +52,13 @@ pub(super) fn greet(
         true => hello.instance_id,
         false => minted_instance,
     };
-    let instance = InstanceId::parse(&instance_id).map_err(|error| invalid("instance_id", error))?;
-    at_most("tools_per_message_max", hello.tools.len(), limits.tools_per_message_max)?;
+    let instance =
+        InstanceId::parse(&instance_id).map_err(|error| invalid("instance_id", error))?;
+    at_most(
+        "tools_per_message_max",
+        hello.tools.len(),
+        limits.tools_per_message_max,
+    )?;
     at_most("in_flight_max", hello.in_flight.len(), limits.in_flight_max)?;
     let max_message_bytes = check_message_size(hello.max_message_bytes)?;
     let resume_token = token_of(secret, &owner, &instance);

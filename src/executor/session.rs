@@ -65,7 +65,10 @@ pub enum SessionEnd {
     #[error("no hello came in time")]
     HelloTimeout,
     /// No common protocol number.
-    #[error("no common protocol number; this sidecar speaks {}", handshake::PROTOCOL)]
+    #[error(
+        "no common protocol number; this sidecar speaks {}",
+        handshake::PROTOCOL
+    )]
     ProtocolUnsupported,
     /// A field is missing or wrong.
     #[error("`{field}` {problem}")]
@@ -145,8 +148,12 @@ impl Sessions {
         out
     }
 
-    async fn run<S, E>(&self, mut inbound: std::pin::Pin<Box<S>>, lanes: Arc<Lanes>, identity: Identity)
-    where
+    async fn run<S, E>(
+        &self,
+        mut inbound: std::pin::Pin<Box<S>>,
+        lanes: Arc<Lanes>,
+        identity: Identity,
+    ) where
         S: Stream<Item = Result<pb::ConnectRequest, E>> + Send,
         E: std::fmt::Display,
     {
@@ -229,7 +236,9 @@ impl Sessions {
             timing: Some(convert::timing(&self.settings)),
             limits: Some(convert::stream_limits(&self.limits)),
         };
-        lanes.control(convert::response(pb::connect_response::Body::Welcome(welcome)));
+        lanes.control(convert::response(pb::connect_response::Body::Welcome(
+            welcome,
+        )));
         // Only now may work come: the executor knows its welcome first.
         self.pool.set_tools(
             &joining.owner,
@@ -265,15 +274,11 @@ impl Sessions {
     }
 }
 
-fn active(
-    registrations: &[Registration],
-) -> Vec<(ToolName, crate::gate::result::Digest)> {
+fn active(registrations: &[Registration]) -> Vec<(ToolName, crate::gate::result::Digest)> {
     registrations
         .iter()
         .filter_map(|registration| match registration {
-            Registration::Active { tool, .. } => {
-                Some((tool.definition.name.clone(), tool.digest))
-            }
+            Registration::Active { tool, .. } => Some((tool.definition.name.clone(), tool.digest)),
             Registration::Refused { .. } => None,
         })
         .collect()
@@ -418,9 +423,9 @@ impl Session {
     fn take(&mut self, sessions: &Sessions, message: pb::ConnectRequest) -> Result<(), SessionEnd> {
         let pool = &sessions.pool;
         let heard = match message.body {
-            Some(Body::Accepted(accepted)) => {
-                self.about_execution(accepted.execution, |word| pool.accepted(word, accepted.queued))
-            }
+            Some(Body::Accepted(accepted)) => self.about_execution(accepted.execution, |word| {
+                pool.accepted(word, accepted.queued)
+            }),
             Some(Body::Result(result)) => return self.take_result(sessions, result),
             Some(Body::Progress(progress)) => {
                 let execution = progress.execution.clone();
@@ -451,7 +456,9 @@ impl Session {
             }
             Some(Body::CancelAck(_)) => return Ok(()),
             Some(Body::Ping(ping)) => {
-                self.say(pb::connect_response::Body::Pong(pb::Pong { nonce: ping.nonce }));
+                self.say(pb::connect_response::Body::Pong(pb::Pong {
+                    nonce: ping.nonce,
+                }));
                 return Ok(());
             }
             Some(Body::Pong(pong)) => return self.take_pong(sessions, pong),
@@ -463,7 +470,9 @@ impl Session {
             }
             Some(Body::DrainRequest(_)) => {
                 pool.drain(&self.about.owner, &self.about.instance);
-                self.say(pb::connect_response::Body::DrainStarted(pb::DrainStarted {}));
+                self.say(pb::connect_response::Body::DrainStarted(
+                    pb::DrainStarted {},
+                ));
                 return Ok(());
             }
             Some(Body::Hello(_)) => {
@@ -539,9 +548,11 @@ impl Session {
             return Ok(());
         }
         self.ping.unanswered = 0;
-        let round_trip = self.ping.sent_at.take().map(|sent| {
-            u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX)
-        });
+        let round_trip = self
+            .ping
+            .sent_at
+            .take()
+            .map(|sent| u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX));
         sessions
             .pool
             .seen(&self.about.owner, &self.about.instance, round_trip);
@@ -664,7 +675,10 @@ fn go_away_of(end: &SessionEnd) -> pb::GoAway {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "spans between messages need no wall time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "spans between messages need no wall time"
+)]
 fn now() -> Instant {
     Instant::now()
 }

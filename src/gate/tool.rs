@@ -14,7 +14,9 @@ use super::result::Digest;
 use super::schema::{Schema, SchemaDialect, SchemaError, SchemaOptions};
 
 /// How much harm a tool can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// Reads only.
@@ -437,7 +439,10 @@ pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'
         ("idempotent", before.idempotent != after.idempotent),
         ("exclusive", before.exclusive != after.exclusive),
         ("timeout_ms", before.timeout_ms != after.timeout_ms),
-        ("max_concurrency", before.max_concurrency != after.max_concurrency),
+        (
+            "max_concurrency",
+            before.max_concurrency != after.max_concurrency,
+        ),
         (
             "supports_cancellation",
             before.supports_cancellation != after.supports_cancellation,

@@ -128,7 +128,10 @@ impl Toolsets {
         expected: Option<u64>,
     ) -> Result<Arc<Toolset>, ToolsetError> {
         check_name(&toolset.name)?;
-        let present = self.by_name.get(&toolset.name).map(|present| present.version);
+        let present = self
+            .by_name
+            .get(&toolset.name)
+            .map(|present| present.version);
         if expected.is_some() && expected != present {
             return Err(ToolsetError::VersionMismatch { name: toolset.name });
         }
@@ -149,9 +152,12 @@ impl Toolsets {
             if next == toolset.name {
                 break;
             }
-            let base = self.by_name.get(next).ok_or_else(|| ToolsetError::Unknown {
-                name: next.to_owned(),
-            })?;
+            let base = self
+                .by_name
+                .get(next)
+                .ok_or_else(|| ToolsetError::Unknown {
+                    name: next.to_owned(),
+                })?;
             next = &base.base;
         }
         match next.is_empty() {
@@ -216,14 +222,18 @@ impl Registry {
             .collect();
         let present = self.toolsets.get(target).cloned();
         if let Some(taken) = names.iter().find(|name| {
-            present.is_some() && self.toolsets.shows(target, &ToolName::trusted(name.as_str()))
+            present.is_some()
+                && self
+                    .toolsets
+                    .shows(target, &ToolName::trusted(name.as_str()))
         }) {
             return Err(ToolsetError::ToolDuplicate {
                 tool: taken.clone(),
                 target: target.to_owned(),
             });
         }
-        let mut toolset = present.map_or_else(|| empty_toolset(target), |present| (*present).clone());
+        let mut toolset =
+            present.map_or_else(|| empty_toolset(target), |present| (*present).clone());
         if !names.is_empty() {
             toolset.include.retain(|entry| !entry.is_empty());
         }
@@ -290,5 +300,8 @@ pub fn glob_matches(glob: &str, name: &str) -> bool {
             },
         }
     }
-    glob.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+    glob.get(at..)
+        .unwrap_or_default()
+        .iter()
+        .all(|byte| *byte == b'*')
 }

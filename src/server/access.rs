@@ -68,33 +68,105 @@ use Role::{Admin, Executor, Observer, Orchestrator};
 
 /// The whole table. The `Roles:` line of each method's comment says the same.
 pub const METHODS: &[(&str, Access)] = &[
-    ("/callgate.v1.TurnService/RunTurn", Access::Roles(&[Orchestrator])),
-    ("/callgate.v1.TurnService/StreamTurns", Access::Roles(&[Orchestrator])),
-    ("/callgate.v1.TurnService/AttachTurn", Access::Roles(&[Orchestrator, Observer])),
-    ("/callgate.v1.TurnService/CancelTurn", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.TurnService/CancelCall", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.TurnService/GetTurn", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.TurnService/ListTurns", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.TurnService/GetCallResult", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.TurnService/EndRun", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.TurnService/CancelRun", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.ExecutorService/Connect", Access::Roles(&[Executor])),
-    ("/callgate.v1.RegistryService/ListTools", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.RegistryService/GetTool", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.RegistryService/WatchTools", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.RegistryService/UnregisterTool", Access::Roles(&[Admin])),
-    ("/callgate.v1.RegistryService/ListExecutors", Access::Roles(&[Admin, Observer])),
-    ("/callgate.v1.RegistryService/PutToolset", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.RegistryService/CopyToolset", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.RegistryService/ListToolsets", Access::Roles(&[Orchestrator, Admin, Observer])),
-    ("/callgate.v1.RegistryService/DeleteToolset", Access::Roles(&[Orchestrator, Admin])),
-    ("/callgate.v1.ServerService/GetServerInfo", Access::AnyCredential),
-    ("/callgate.v1.ServerService/StartDrain", Access::Roles(&[Admin])),
+    (
+        "/callgate.v1.TurnService/RunTurn",
+        Access::Roles(&[Orchestrator]),
+    ),
+    (
+        "/callgate.v1.TurnService/StreamTurns",
+        Access::Roles(&[Orchestrator]),
+    ),
+    (
+        "/callgate.v1.TurnService/AttachTurn",
+        Access::Roles(&[Orchestrator, Observer]),
+    ),
+    (
+        "/callgate.v1.TurnService/CancelTurn",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.TurnService/CancelCall",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.TurnService/GetTurn",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.TurnService/ListTurns",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.TurnService/GetCallResult",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.TurnService/EndRun",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.TurnService/CancelRun",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.ExecutorService/Connect",
+        Access::Roles(&[Executor]),
+    ),
+    (
+        "/callgate.v1.RegistryService/ListTools",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.RegistryService/GetTool",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.RegistryService/WatchTools",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.RegistryService/UnregisterTool",
+        Access::Roles(&[Admin]),
+    ),
+    (
+        "/callgate.v1.RegistryService/ListExecutors",
+        Access::Roles(&[Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.RegistryService/PutToolset",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.RegistryService/CopyToolset",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.RegistryService/ListToolsets",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.RegistryService/DeleteToolset",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.ServerService/GetServerInfo",
+        Access::AnyCredential,
+    ),
+    (
+        "/callgate.v1.ServerService/StartDrain",
+        Access::Roles(&[Admin]),
+    ),
     ("/grpc.health.v1.Health/Check", Access::Open),
     ("/grpc.health.v1.Health/Watch", Access::Open),
     ("/grpc.health.v1.Health/List", Access::Open),
-    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Access::AnyCredential),
-    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Access::AnyCredential),
+    (
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        Access::AnyCredential,
+    ),
+    (
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        Access::AnyCredential,
+    ),
 ];
 
 /// Who sends a request.
@@ -244,7 +316,10 @@ pub fn read_or_make_secret(path: &Path) -> std::io::Result<String> {
     match std::fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
         Ok(_) => {
-            return Err(std::io::Error::other(format!("`{}` is empty", path.display())));
+            return Err(std::io::Error::other(format!(
+                "`{}` is empty",
+                path.display()
+            )));
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

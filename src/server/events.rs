@@ -66,7 +66,11 @@ impl View {
             contents_at_end: at_end,
             output: view.include_output,
             progress: !view.exclude_progress,
-            message_bytes_max: if named == 0 { MESSAGE_BYTES_DEFAULT } else { named },
+            message_bytes_max: if named == 0 {
+                MESSAGE_BYTES_DEFAULT
+            } else {
+                named
+            },
             format: convert::format(view.results_format)?,
         })
     }

@@ -304,7 +304,9 @@ impl Served {
         };
         match tokio::time::timeout(timeout, call).await {
             Ok(answered) => infallible(answered),
-            Err(_) => Status::deadline_exceeded("the request's own deadline has passed").into_http(),
+            Err(_) => {
+                Status::deadline_exceeded("the request's own deadline has passed").into_http()
+            }
         }
     }
 }

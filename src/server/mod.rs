@@ -26,9 +26,7 @@ use crate::pb::v1::turn_service_server::TurnServiceServer;
 
 pub use executors::Executors;
 pub use info::Info;
-pub use listener::{
-    ListenError, Listener, Served, listen_tcp, listen_unix, socket_paths,
-};
+pub use listener::{ListenError, Listener, Served, listen_tcp, listen_unix, socket_paths};
 pub use registry::Tools;
 pub use turns::Turns;
 

@@ -53,7 +53,11 @@ impl Tools {
             instances,
             in_flight,
             registered_at_ms: tool.registered_at.0,
-            changed_fields: tool.changed_fields.iter().map(ToString::to_string).collect(),
+            changed_fields: tool
+                .changed_fields
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         }
     }
 
@@ -87,7 +91,10 @@ impl Tools {
         let size = size_of(request.page_size, TOOLS_DEFAULT, TOOLS_MAX)?;
         let after = request.page_token.as_str();
         let mut bytes = 0;
-        for tool in tools.iter().filter(|tool| tool.definition.name.as_str() > after) {
+        for tool in tools
+            .iter()
+            .filter(|tool| tool.definition.name.as_str() > after)
+        {
             let full = answer.tools.len() >= size || bytes > ANSWER_BYTES_MAX;
             if let (true, Some(last)) = (full, answer.tools.last()) {
                 let last = last.definition.as_ref().map(|last| last.name.clone());
@@ -108,7 +115,10 @@ fn toolset(name: &str) -> Option<&str> {
 
 fn size_of(named: u32, default: u32, max: u32) -> Result<usize, Failure> {
     if named > max {
-        return Err(Failure::field("page_size", format!("must be at most {max}")));
+        return Err(Failure::field(
+            "page_size",
+            format!("must be at most {max}"),
+        ));
     }
     let size = if named == 0 { default } else { named };
     Ok(usize::try_from(size).unwrap_or(usize::MAX))
@@ -168,7 +178,9 @@ impl RegistryService for Tools {
         let registry = self.engine.directory.registry();
         let tool = registry
             .get(&ToolName::trusted(request.name.as_str()))
-            .filter(|tool| request.tool_digest.is_empty() || request.tool_digest == tool.digest.0[..])
+            .filter(|tool| {
+                request.tool_digest.is_empty() || request.tool_digest == tool.digest.0[..]
+            })
             .ok_or_else(|| Failure::not_found("tool", &request.name))?;
         Ok(Response::new(pb::GetToolResponse {
             tool: Some(self.show(tool)),
@@ -305,7 +317,12 @@ impl Tools {
         let allowed = limits.toolset_entries_max;
         let actual = toolset.include.len().max(toolset.exclude.len()) as u64;
         if actual > allowed {
-            return Err(Failure::limit("toolset_entries_max", allowed, actual, false));
+            return Err(Failure::limit(
+                "toolset_entries_max",
+                allowed,
+                actual,
+                false,
+            ));
         }
         let registry = self.engine.directory.registry();
         let toolsets = &registry.toolsets;

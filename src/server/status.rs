@@ -83,10 +83,7 @@ impl Failure {
     /// A wrong field.
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
         let (field, message) = (field.into(), message.into());
-        let mut failure = Self::new(
-            ErrorReason::InvalidRequest,
-            format!("`{field}` {message}"),
-        );
+        let mut failure = Self::new(ErrorReason::InvalidRequest, format!("`{field}` {message}"));
         failure.detail.violations.push(pb::FieldViolation {
             field,
             code: String::new(),
@@ -249,7 +246,10 @@ impl From<MessageError> for Failure {
     fn from(error: MessageError) -> Self {
         let mut failure = Failure::new(ErrorReason::ProviderMessageInvalid, error.to_string());
         failure.detail.violations.push(pb::FieldViolation {
-            field: format!("provider_message.message_json{}", error.path.trim_start_matches('$')),
+            field: format!(
+                "provider_message.message_json{}",
+                error.path.trim_start_matches('$')
+            ),
             code: String::new(),
             message: error.problem,
         });

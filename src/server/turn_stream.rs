@@ -151,7 +151,10 @@ impl TurnStream {
 
     fn refuse_run(&self, turn_id: &str) -> Option<Failure> {
         if turn_id.is_empty() {
-            return Some(Failure::field("turn_id", "must not be empty on a turn stream"));
+            return Some(Failure::field(
+                "turn_id",
+                "must not be empty on a turn stream",
+            ));
         }
         let allowed = self.turns.engine.limits().stream_turns_max;
         let actual = self.stops.len() as u64;

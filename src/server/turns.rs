@@ -40,10 +40,7 @@ type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Turns {
     /// Starts or repeats a turn.
-    pub(super) async fn run(
-        &self,
-        request: pb::RunTurnRequest,
-    ) -> Result<Followed, Failure> {
+    pub(super) async fn run(&self, request: pb::RunTurnRequest) -> Result<Followed, Failure> {
         let view = View::read(request.view.as_ref())?;
         let cancel = pb::OnDisconnect::try_from(request.on_disconnect)
             .is_ok_and(|meaning| meaning == pb::OnDisconnect::Cancel);
@@ -56,10 +53,7 @@ impl Turns {
     }
 
     /// Follows a turn.
-    pub(super) async fn attach(
-        &self,
-        request: pb::AttachTurnRequest,
-    ) -> Result<Followed, Failure> {
+    pub(super) async fn attach(&self, request: pb::AttachTurnRequest) -> Result<Followed, Failure> {
         let view = View::read(request.view.as_ref())?;
         let turn = convert::turn_id(&request.turn_id)?;
         let session = convert::optional_session(&request.session_id)?;
@@ -86,9 +80,9 @@ impl Turns {
         let turn = convert::turn_id(&request.turn_id)?;
         let session = convert::optional_session(&request.session_id)?;
         let reason = self.reason(request.reason)?;
-        let cancelled =
-            self.engine
-                .cancel_turn(turn, session.as_ref(), reason, request.grace_ms);
+        let cancelled = self
+            .engine
+            .cancel_turn(turn, session.as_ref(), reason, request.grace_ms);
         Ok(cancelled.await?)
     }
 
@@ -98,8 +92,8 @@ impl Turns {
     ) -> Result<CallState, Failure> {
         let turn = convert::turn_id(&request.turn_id)?;
         let session = convert::optional_session(&request.session_id)?;
-        let call = CallId::parse(&request.call_id)
-            .map_err(|error| Failure::id("call_id", error))?;
+        let call =
+            CallId::parse(&request.call_id).map_err(|error| Failure::id("call_id", error))?;
         let reason = self.reason(request.reason)?;
         let cancelled =
             self.engine
@@ -132,7 +126,10 @@ impl Turns {
             (true, _) => None,
             (false, Some(session)) => Some(convert::run_id(&request.run_id, session)?),
             (false, None) => {
-                return Err(Failure::field("session_id", "must be set together with `run_id`"));
+                return Err(Failure::field(
+                    "session_id",
+                    "must be set together with `run_id`",
+                ));
             }
         };
         let page = page_size(request.page_size)?;
@@ -153,7 +150,9 @@ impl Turns {
         let turns = listed.turns.iter().map(|stored| self.listed(stored));
         Ok(pb::ListTurnsResponse {
             turns: turns.collect(),
-            next_page_token: listed.next.map_or_else(String::new, |next| next.to_string()),
+            next_page_token: listed
+                .next
+                .map_or_else(String::new, |next| next.to_string()),
         })
     }
 
@@ -180,7 +179,12 @@ fn page_size(named: u32) -> Result<usize, Failure> {
     let size = match named {
         0 => PAGE_DEFAULT,
         1..=PAGE_MAX => named,
-        _ => return Err(Failure::field("page_size", format!("must be at most {PAGE_MAX}"))),
+        _ => {
+            return Err(Failure::field(
+                "page_size",
+                format!("must be at most {PAGE_MAX}"),
+            ));
+        }
     };
     Ok(usize::try_from(size).unwrap_or(usize::MAX))
 }
@@ -368,7 +372,11 @@ impl TurnService for Turns {
         let request = request.into_inner();
         let session = convert::session_id(&request.session_id)?;
         let run = convert::run_id(&request.run_id, &session)?;
-        let ended = self.engine.end_run(&session, &run).await.map_err(Failure::from)?;
+        let ended = self
+            .engine
+            .end_run(&session, &run)
+            .await
+            .map_err(Failure::from)?;
         Ok(Response::new(pb::EndRunResponse {
             run: run_answer(&ended),
         }))

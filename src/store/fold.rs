@@ -87,9 +87,9 @@ impl Fact {
                 TurnFact::Accepted(turn) => Some(disk::run_at_acceptance(turn)),
                 TurnFact::Cancelling { run, .. } => Some(run.clone()),
                 TurnFact::Ended(completed) => Some(completed.run.clone()),
-                TurnFact::Dispatched(_)
-                | TurnFact::CallsEnded(_)
-                | TurnFact::Recovered { .. } => None,
+                TurnFact::Dispatched(_) | TurnFact::CallsEnded(_) | TurnFact::Recovered { .. } => {
+                    None
+                }
             },
             Fact::RunEnded(run) => Some(run.clone()),
             Fact::ToolRegistered(_)
@@ -118,7 +118,11 @@ pub(super) fn fold_turn(turn: &mut Option<StoredTurn>, at: UnixMillis, fact: Tur
         TurnFact::Accepted(_) => {}
         TurnFact::Dispatched(intents) => {
             for intent in intents {
-                match turn.dispatched.iter_mut().find(|known| known.call == intent.call) {
+                match turn
+                    .dispatched
+                    .iter_mut()
+                    .find(|known| known.call == intent.call)
+                {
                     Some(known) => *known = intent,
                     None => turn.dispatched.push(intent),
                 }

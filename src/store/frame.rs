@@ -128,7 +128,10 @@ fn hash(parts: &[&str]) -> u64 {
         for word in words {
             state = mix(state ^ u64::from_le_bytes(*word), B);
         }
-        let last = rest.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let last = rest
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         state = mix(state ^ last, A ^ part.len() as u64);
     }
     mix(state, B)

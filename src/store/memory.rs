@@ -78,7 +78,10 @@ impl State {
 
     fn fold(&mut self, fact: Fact) {
         let run = fact.run();
-        let mut touched_at = run.as_ref().and_then(|run| run.ended_at).unwrap_or_default();
+        let mut touched_at = run
+            .as_ref()
+            .and_then(|run| run.ended_at)
+            .unwrap_or_default();
         match fact {
             Fact::Turn { key, at, fact } => {
                 touched_at = touched_at.max(at);
@@ -94,7 +97,10 @@ impl State {
         }
         if let Some(run) = run {
             let name = (run.session.clone(), run.run.clone());
-            let known = self.runs.entry(name).or_insert_with(|| (run.clone(), touched_at));
+            let known = self
+                .runs
+                .entry(name)
+                .or_insert_with(|| (run.clone(), touched_at));
             fold_run(&mut known.0, run);
             known.1 = known.1.max(touched_at);
         }
@@ -120,11 +126,20 @@ impl State {
         let before = filter.before.unwrap_or(u64::MAX);
         let passes = |turn: &StoredTurn| {
             let spec = &turn.spec;
-            filter.session.as_ref().is_none_or(|session| session == spec.session())
+            filter
+                .session
+                .as_ref()
+                .is_none_or(|session| session == spec.session())
                 && filter.run.as_ref().is_none_or(|run| run == spec.run())
-                && filter.ended.is_none_or(|ended| ended == turn.completed.is_some())
+                && filter
+                    .ended
+                    .is_none_or(|ended| ended == turn.completed.is_some())
         };
-        let found = self.turns.range(..before).rev().filter(|(_, turn)| passes(turn));
+        let found = self
+            .turns
+            .range(..before)
+            .rev()
+            .filter(|(_, turn)| passes(turn));
         let mut page = TurnPage::default();
         let mut last_shown = 0;
         for (position, turn) in found {
@@ -143,12 +158,13 @@ impl State {
         self.turns
             .retain(|_, turn| turn.completed.is_none() || turn.updated_at >= ended_before);
         let turns = &self.turns;
-        self.newest.retain(|_, position| turns.contains_key(position));
+        self.newest
+            .retain(|_, position| turns.contains_key(position));
         self.runs.retain(|(session, run), (_, touched_at)| {
             *touched_at >= ended_before
-                || turns.values().any(|turn| {
-                    turn.spec.session() == session && turn.spec.run() == run
-                })
+                || turns
+                    .values()
+                    .any(|turn| turn.spec.session() == session && turn.spec.run() == run)
         });
         (all - turns.len()) as u64
     }
@@ -170,14 +186,19 @@ impl Store for MemoryStore {
     fn read_turn(&self, key: TurnKey) -> Answer<Option<StoredTurn>> {
         let state = self.state.lock();
         let position = state.newest.get(&key);
-        ready(Ok(position.and_then(|position| state.turns.get(position).cloned())))
+        ready(Ok(
+            position.and_then(|position| state.turns.get(position).cloned())
+        ))
     }
 
     fn find_turn(&self, turn: TurnId) -> Answer<Vec<TurnKey>> {
         let state = self.state.lock();
         let newest_first = state.turns.values().rev();
         let mut keys: Vec<TurnKey> = Vec::new();
-        for key in newest_first.map(|turn| turn.spec.key()).filter(|key| key.turn == turn) {
+        for key in newest_first
+            .map(|turn| turn.spec.key())
+            .filter(|key| key.turn == turn)
+        {
             if keys.len() < 8 && !keys.contains(&key) {
                 keys.push(key);
             }

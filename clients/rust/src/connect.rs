@@ -182,7 +182,11 @@ async fn open(endpoint: &str) -> Result<Channel, ConnectError> {
     }
     let address = Endpoint::from_shared(endpoint.to_owned())
         .map_err(|_| ConnectError::EndpointInvalid(endpoint.to_owned()))?;
-    address.tcp_nodelay(true).connect().await.map_err(unreachable)
+    address
+        .tcp_nodelay(true)
+        .connect()
+        .await
+        .map_err(unreachable)
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

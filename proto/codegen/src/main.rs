@@ -92,8 +92,14 @@ fn generate(root: &Path, scratch: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<
     let descriptors = scratch.join(DESCRIPTOR_FILE);
     fs::write(&descriptors, bare)?;
     Ok(vec![
-        (client.join(RUST_FILE), root.join(CLIENT_DIR).join(RUST_FILE)),
-        (server.join(RUST_FILE), root.join(SERVER_DIR).join(RUST_FILE)),
+        (
+            client.join(RUST_FILE),
+            root.join(CLIENT_DIR).join(RUST_FILE),
+        ),
+        (
+            server.join(RUST_FILE),
+            root.join(SERVER_DIR).join(RUST_FILE),
+        ),
         (descriptors, root.join(SERVER_DIR).join(DESCRIPTOR_FILE)),
     ])
 }
@@ -103,7 +109,10 @@ fn proto_files(proto: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(proto.join("callgate/v1"))? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "proto") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "proto")
+        {
             files.push(path.strip_prefix(proto)?.to_path_buf());
         }
     }

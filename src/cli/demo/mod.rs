@@ -52,12 +52,16 @@ impl Demo {
         let endpoint = sidecar.endpoint.clone();
         data(&format!("  {endpoint}"));
         data("starting the bakery, an executor in Python");
-        let mut bakery = Running::python(&self.python, &self.examples, "baking_tools.py", &endpoint)?;
+        let mut bakery =
+            Running::python(&self.python, &self.examples, "baking_tools.py", &endpoint)?;
         let channel = Target {
             endpoint: Some(endpoint.clone()),
             token: None,
         };
-        let channel = channel.connect().await.map_err(|error| Outcome::failed(error.to_string()))?;
+        let channel = channel
+            .connect()
+            .await
+            .map_err(|error| Outcome::failed(error.to_string()))?;
         wait_for_tools(&channel).await?;
         let mut surprises = Vec::new();
         for scenario in SCENARIOS {
@@ -212,7 +216,10 @@ fn check(
         return Err(Outcome::failed(format!("{} results", results.len())));
     }
     for (result, expected) in results.iter().zip(scenario.expected) {
-        let code = result.error.as_ref().map_or("", |error| error.code.as_str());
+        let code = result
+            .error
+            .as_ref()
+            .map_or("", |error| error.code.as_str());
         let fits = match expected {
             Expected::Success => result.outcome() == pb::CallOutcome::Success,
             Expected::Error(wanted) => {

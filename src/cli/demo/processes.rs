@@ -114,7 +114,10 @@ impl Running {
         let ended = tokio::time::timeout(STOP_LIMIT * 3, self.child.wait()).await;
         match ended {
             Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(Outcome::failed(format!("{} ended with {status}", self.name))),
+            Ok(Ok(status)) => Err(Outcome::failed(format!(
+                "{} ended with {status}",
+                self.name
+            ))),
             Ok(Err(error)) => Err(Outcome::failed(format!("{}: {error}", self.name))),
             Err(_) => Err(Outcome::failed(format!("{} did not end", self.name))),
         }
@@ -135,9 +138,15 @@ impl Running {
                 data(&format!("{} has drained and ended", self.name));
                 Ok(())
             }
-            Ok(Ok(status)) => Err(Outcome::failed(format!("{} ended with {status}", self.name))),
+            Ok(Ok(status)) => Err(Outcome::failed(format!(
+                "{} ended with {status}",
+                self.name
+            ))),
             Ok(Err(error)) => Err(Outcome::failed(format!("{}: {error}", self.name))),
-            Err(_) => Err(Outcome::failed(format!("{} did not drain in time", self.name))),
+            Err(_) => Err(Outcome::failed(format!(
+                "{} did not drain in time",
+                self.name
+            ))),
         }
     }
 }

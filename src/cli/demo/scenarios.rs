@@ -28,11 +28,7 @@ pub(super) struct Scenario {
     pub(super) cancel: bool,
 }
 
-const fn plain(
-    title: &'static str,
-    file: &'static str,
-    expected: &'static [Expected],
-) -> Scenario {
+const fn plain(title: &'static str, file: &'static str, expected: &'static [Expected]) -> Scenario {
     Scenario {
         title,
         file,
@@ -62,7 +58,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         "fraction_for_integer.json",
         &[Error("tool_argument_type_mismatch")],
     ),
-    plain("broken JSON", "broken_json.json", &[Error("json_truncated")]),
+    plain(
+        "broken JSON",
+        "broken_json.json",
+        &[Error("json_truncated")],
+    ),
     plain(
         "a tool that does not exist",
         "unknown_tool.json",

@@ -8,9 +8,7 @@ use super::{Execution, Inner, Owner, Pool, words};
 use crate::executor::{SharedMailbox, convert};
 use crate::gate::event::Attempt;
 use crate::gate::ids::{ExecutionId, InstanceId, OwnerName};
-use crate::gate::turn::{
-    Claim, Claimed, Dispatch, Expect, Input, Proof, RejectReason, Withdraw,
-};
+use crate::gate::turn::{Claim, Claimed, Dispatch, Expect, Input, Proof, RejectReason, Withdraw};
 
 /// What a dispatch needs beyond the call itself.
 #[derive(Debug, Clone, Copy)]
@@ -230,9 +228,7 @@ impl Inner {
             .instances
             .iter()
             .filter_map(|id| {
-                let at = self
-                    .instances
-                    .get(&(execution.owner.clone(), id.clone()))?;
+                let at = self.instances.get(&(execution.owner.clone(), id.clone()))?;
                 at.runs(&execution.tool, &execution.tool_digest)
                     .then(|| (at.free_slots(now), id))
             })
@@ -330,4 +326,3 @@ impl Stage {
         }
     }
 }
-

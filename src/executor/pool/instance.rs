@@ -174,10 +174,7 @@ impl Pool {
         remove: &[ToolName],
     ) {
         let mut inner = self.inner.lock();
-        if let Some(instance) = inner
-            .instances
-            .get_mut(&(owner.clone(), instance.clone()))
-        {
+        if let Some(instance) = inner.instances.get_mut(&(owner.clone(), instance.clone())) {
             instance.tools.extend(add);
             for name in remove {
                 instance.tools.remove(name);
@@ -189,10 +186,7 @@ impl Pool {
     /// Says how many executions the instance takes from now on.
     pub(crate) fn set_slots(&self, owner: &OwnerName, instance: &InstanceId, slots: u32) {
         let mut inner = self.inner.lock();
-        if let Some(instance) = inner
-            .instances
-            .get_mut(&(owner.clone(), instance.clone()))
-        {
+        if let Some(instance) = inner.instances.get_mut(&(owner.clone(), instance.clone())) {
             instance.slots = slots.min(count(
                 usize::try_from(self.limits.executor_slots_max).unwrap_or(usize::MAX),
             ));
@@ -203,10 +197,7 @@ impl Pool {
     /// The instance takes nothing new.
     pub(crate) fn drain(&self, owner: &OwnerName, instance: &InstanceId) {
         let mut inner = self.inner.lock();
-        if let Some(instance) = inner
-            .instances
-            .get_mut(&(owner.clone(), instance.clone()))
-        {
+        if let Some(instance) = inner.instances.get_mut(&(owner.clone(), instance.clone())) {
             instance.state = InstanceState::Draining;
         }
     }
@@ -220,10 +211,7 @@ impl Pool {
     ) {
         let now = self.clock.now_ms();
         let mut inner = self.inner.lock();
-        if let Some(instance) = inner
-            .instances
-            .get_mut(&(owner.clone(), instance.clone()))
-        {
+        if let Some(instance) = inner.instances.get_mut(&(owner.clone(), instance.clone())) {
             instance.last_seen = now;
             if round_trip_ms.is_some() {
                 instance.round_trip_ms = round_trip_ms;
@@ -237,9 +225,7 @@ impl Pool {
 impl Inner {
     pub(super) fn link(&self, owner: &OwnerName, instance: &InstanceId) -> Option<Link> {
         let instance = self.instances.get(&(owner.clone(), instance.clone()))?;
-        instance
-            .is_reachable()
-            .then(|| instance.about.link.clone())
+        instance.is_reachable().then(|| instance.about.link.clone())
     }
 }
 

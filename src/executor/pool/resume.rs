@@ -73,7 +73,12 @@ impl Pool {
     }
 
     /// The stream of an instance ended. True: its executions are kept for the resume window.
-    pub(crate) fn disconnected(&self, owner: &OwnerName, instance: &InstanceId, link: &Link) -> bool {
+    pub(crate) fn disconnected(
+        &self,
+        owner: &OwnerName,
+        instance: &InstanceId,
+        link: &Link,
+    ) -> bool {
         let mut inner = self.inner.lock();
         let key = (owner.clone(), instance.clone());
         let Some(at) = inner.instances.get_mut(&key) else {
@@ -98,8 +103,7 @@ impl Pool {
         let mut inner = self.inner.lock();
         let key = (owner.clone(), instance.clone());
         let expired = inner.instances.get(&key).is_some_and(|at| {
-            at.state == InstanceState::Reconnecting
-                && at.about.link.connection == link.connection
+            at.state == InstanceState::Reconnecting && at.about.link.connection == link.connection
         });
         if expired {
             inner.gone(&key, Proof::None);

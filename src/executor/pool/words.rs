@@ -134,7 +134,10 @@ impl Pool {
 
 impl Inner {
     /// The mailbox of an execution that the speaker has in this attempt.
-    fn find_sent(&self, word: Word<'_>) -> Result<(crate::executor::SharedMailbox, Attempt), Heard> {
+    fn find_sent(
+        &self,
+        word: Word<'_>,
+    ) -> Result<(crate::executor::SharedMailbox, Attempt), Heard> {
         let Some(execution) = self.executions.get(word.execution) else {
             return Err(match self.knew(word) {
                 true => Heard::TooLate,

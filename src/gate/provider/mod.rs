@@ -103,8 +103,9 @@ fn placeholder(part: &Content) -> Option<(&'static str, String)> {
         Content::Image(media) => Some(("image", format!("[image {}]", media.mime_type))),
         Content::Audio(media) => Some(("audio", format!("[audio {}]", media.mime_type))),
         Content::Resource(resource) => Some(("resource", format!("[resource {}]", resource.uri))),
-        Content::ResourceLink(link) => {
-            Some(("resource_link", format!("[link {}: {}]", link.name, link.uri)))
-        }
+        Content::ResourceLink(link) => Some((
+            "resource_link",
+            format!("[link {}: {}]", link.name, link.uri),
+        )),
     }
 }

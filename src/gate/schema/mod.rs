@@ -77,7 +77,10 @@ impl std::fmt::Display for SchemaNote {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             SchemaNote::FormatNotAsserted { format, .. } => {
-                write!(out, "format `{format}` is a note only; values are not checked for it")
+                write!(
+                    out,
+                    "format `{format}` is a note only; values are not checked for it"
+                )
             }
         }
     }

@@ -9,9 +9,7 @@ use super::input::{CancelReason, CheckedArguments};
 use crate::gate::admission::RequestedCall;
 use crate::gate::call::CallState;
 use crate::gate::event::CallMoved;
-use crate::gate::ids::{
-    BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis,
-};
+use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
 use crate::gate::result::CallResult;
 use crate::gate::tool::SharedTool;
 

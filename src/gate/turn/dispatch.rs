@@ -23,7 +23,11 @@ impl TurnMachine {
     ///
     /// Stops at the first call that cannot start, so that an exclusive one is not passed for ever.
     pub(super) fn claim_ready(&mut self, now: UnixMillis, view: &View<'_>) {
-        let parallel = self.spec.request.max_parallel.map_or(usize::MAX, |max| max as usize);
+        let parallel = self
+            .spec
+            .request
+            .max_parallel
+            .map_or(usize::MAX, |max| max as usize);
         while let Some(&index) = self.ready.front() {
             let Some(call) = self.calls.get(index.get()) else {
                 break;
@@ -223,13 +227,7 @@ impl TurnMachine {
     }
 
     /// The executor is gone: send again what is surely harmless, end the rest.
-    pub(super) fn on_lost(
-        &mut self,
-        now: UnixMillis,
-        of: Attempt,
-        proof: Proof,
-        view: &View<'_>,
-    ) {
+    pub(super) fn on_lost(&mut self, now: UnixMillis, of: Attempt, proof: Proof, view: &View<'_>) {
         let Some(call) = self.current(of) else {
             return;
         };
@@ -246,7 +244,10 @@ impl TurnMachine {
         }
         let name = call.tool_name.to_string();
         let end = match never_started {
-            true => End::refused(Refusal::ToolUnavailable { name }, NotExecuted::ToolUnavailable),
+            true => End::refused(
+                Refusal::ToolUnavailable { name },
+                NotExecuted::ToolUnavailable,
+            ),
             false => End::unknown(Refusal::OutcomeUnknown { name }),
         };
         self.end(of.call.get(), now, end);

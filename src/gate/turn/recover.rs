@@ -103,7 +103,8 @@ impl TurnMachine {
             instance: instance.clone(),
             until: now.plus(view.settings.resume_window_ms),
         };
-        self.announce.push(crate::gate::event::Event::CallMoved(moved));
+        self.announce
+            .push(crate::gate::event::Event::CallMoved(moved));
         self.active += 1;
         let Some(tool) = call.tool.clone() else {
             let refusal = crate::gate::refusal::Refusal::OutcomeUnknown {
@@ -140,6 +141,9 @@ impl TurnMachine {
     /// The record that opens a new epoch.
     pub fn recovery_record(&self, epoch: u32) -> (Record, Durability) {
         let turn = self.spec.clone();
-        (Record::TurnRecovered { turn, epoch }, Durability::BeforeAnnounce)
+        (
+            Record::TurnRecovered { turn, epoch },
+            Durability::BeforeAnnounce,
+        )
     }
 }

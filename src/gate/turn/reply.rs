@@ -47,13 +47,7 @@ impl TurnMachine {
         self.announce.push(Event::Output(of.call, Arc::new(chunk)));
     }
 
-    pub(super) fn on_reply(
-        &mut self,
-        now: UnixMillis,
-        of: Attempt,
-        reply: Reply,
-        view: &View<'_>,
-    ) {
+    pub(super) fn on_reply(&mut self, now: UnixMillis, of: Attempt, reply: Reply, view: &View<'_>) {
         let Some(call) = self.current_mut(of) else {
             return;
         };
@@ -63,7 +57,14 @@ impl TurnMachine {
         self.begin(of.call, now);
         let end = match (reply, stopping) {
             (Reply::Result(result), _) => End::answered(settle(&name, result, view.limits)),
-            (Reply::Cancelled { not_executed, executed, message }, Some(stopping)) => {
+            (
+                Reply::Cancelled {
+                    not_executed,
+                    executed,
+                    message,
+                },
+                Some(stopping),
+            ) => {
                 let effect = match (not_executed, executed) {
                     (true, _) => CallEffect::NotExecuted,
                     (false, true) => CallEffect::Executed,
@@ -74,12 +75,21 @@ impl TurnMachine {
             // Nobody told it to stop.
             (Reply::Cancelled { message, .. }, None) => {
                 let problem = "it says that it was cancelled, and was not".to_owned();
-                End::broken(Refusal::ResultInvalid { name: name.to_string(), problem }, message)
+                End::broken(
+                    Refusal::ResultInvalid {
+                        name: name.to_string(),
+                        problem,
+                    },
+                    message,
+                )
             }
             (Reply::Empty, _) => {
                 let problem = "it holds neither a result nor a cancellation".to_owned();
                 End::broken(
-                    Refusal::ResultInvalid { name: name.to_string(), problem },
+                    Refusal::ResultInvalid {
+                        name: name.to_string(),
+                        problem,
+                    },
                     String::new(),
                 )
             }
@@ -122,24 +132,63 @@ impl TurnMachine {
             Place::Waiting { .. } => {
                 self.release(index);
                 let refusal = Refusal::ToolUnavailable { name };
-                self.end(position, now, End::refused(refusal, NotExecuted::ToolUnavailable));
+                self.end(
+                    position,
+                    now,
+                    End::refused(refusal, NotExecuted::ToolUnavailable),
+                );
             }
             Place::Expected { .. } => {
                 let attempt = call.attempts;
                 self.withdraw(index, CancelReason::Deadline, "", 0, true);
-                self.on_lost(now, Attempt { call: index, attempt }, Proof::None, view);
+                self.on_lost(
+                    now,
+                    Attempt {
+                        call: index,
+                        attempt,
+                    },
+                    Proof::None,
+                    view,
+                );
             }
             Place::Sent { run_until, .. } if run_until <= now => {
-                let timeout_ms = call.tool.as_ref().map_or(0, |tool| u64::from(tool.timeout_ms));
+                let timeout_ms = call
+                    .tool
+                    .as_ref()
+                    .map_or(0, |tool| u64::from(tool.timeout_ms));
                 let grace = view.settings.cancel_grace_ms;
-                self.withdraw(index, CancelReason::Deadline, "the call timed out", grace, true);
-                self.end(position, now, End::unknown(Refusal::ToolTimeout { name, timeout_ms }));
+                self.withdraw(
+                    index,
+                    CancelReason::Deadline,
+                    "the call timed out",
+                    grace,
+                    true,
+                );
+                self.end(
+                    position,
+                    now,
+                    End::unknown(Refusal::ToolTimeout { name, timeout_ms }),
+                );
             }
             Place::Sent { .. } => {
                 let attempt = call.attempts;
                 let grace = view.settings.cancel_grace_ms;
-                self.withdraw(index, CancelReason::Deadline, "not accepted in time", grace, true);
-                self.on_lost(now, Attempt { call: index, attempt }, Proof::None, view);
+                self.withdraw(
+                    index,
+                    CancelReason::Deadline,
+                    "not accepted in time",
+                    grace,
+                    true,
+                );
+                self.on_lost(
+                    now,
+                    Attempt {
+                        call: index,
+                        attempt,
+                    },
+                    Proof::None,
+                    view,
+                );
             }
         }
     }

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::TurnMachine;
 use super::call::{Call, Place, Stopping};
 use super::effect::{Durability, Effect};
-use super::TurnMachine;
 use crate::gate::call::CallState;
 use crate::gate::event::{Event, RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
 use crate::gate::ids::UnixMillis;
@@ -168,7 +168,8 @@ impl TurnMachine {
                 continue;
             };
             if let Some(result) = &call.result {
-                self.announce.push(Event::CallCompleted(index, result.clone()));
+                self.announce
+                    .push(Event::CallCompleted(index, result.clone()));
             }
             if std::mem::take(&mut call.answered) {
                 self.act.push(Effect::Acknowledge {
@@ -223,9 +224,10 @@ impl TurnMachine {
             Some(_) => TurnOutcome::Cancelled,
             None => TurnOutcome::Completed,
         };
-        let error = self.cancelling.clone().map(|reason| {
-            Refusal::Cancelled { reason }.into_error()
-        });
+        let error = self
+            .cancelling
+            .clone()
+            .map(|reason| Refusal::Cancelled { reason }.into_error());
         let completed = Arc::new(TurnCompleted {
             outcome,
             stop: stop_reason(outcome, &run),

@@ -196,10 +196,7 @@ fn run_of(run: super::Run, session: &str, name: &str) -> Result<RunSummary, Unre
     })
 }
 
-fn completed_of(
-    completed: super::Completed,
-    run: RunSummary,
-) -> Result<TurnCompleted, Unreadable> {
+fn completed_of(completed: super::Completed, run: RunSummary) -> Result<TurnCompleted, Unreadable> {
     let results = completed
         .results
         .into_iter()

@@ -3,9 +3,9 @@
 //! Writes what the messages of the parent module read; the property test holds the two together.
 //! Never fails and never copies a body that it does not write.
 
+use super::Kind;
 use super::numbers::{self, content};
 use super::wire::Wire;
-use super::Kind;
 use crate::gate::admission::RequestedCall;
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
 use crate::gate::ids::UnixMillis;

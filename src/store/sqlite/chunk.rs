@@ -75,7 +75,12 @@ pub(super) fn heads(connection: &Connection, id: i64) -> rusqlite::Result<Vec<Tu
     let sql = "SELECT heads FROM chunks WHERE id = ?1";
     let heads = connection
         .prepare_cached(sql)?
-        .query_row([id], |row| row.get_ref(0)?.as_blob().map(heads_from).map_err(Into::into))
+        .query_row([id], |row| {
+            row.get_ref(0)?
+                .as_blob()
+                .map(heads_from)
+                .map_err(Into::into)
+        })
         .optional()?;
     Ok(heads.unwrap_or_default())
 }

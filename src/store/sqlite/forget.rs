@@ -61,7 +61,9 @@ fn forget_turns(connection: &Transaction<'_>, before: u64) -> rusqlite::Result<(
                LIMIT ?2";
     let found: Vec<(i64, i64)> = connection
         .prepare_cached(sql)?
-        .query_map([before.cast_signed(), CHUNKS], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([before.cast_signed(), CHUNKS], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
         .collect::<Result<_, _>>()?;
     let mut turns = 0;
     for (id, ended_last) in &found {
@@ -75,7 +77,9 @@ fn forget_turns(connection: &Transaction<'_>, before: u64) -> rusqlite::Result<(
 
 fn delete(connection: &Connection, id: i64) -> rusqlite::Result<u64> {
     let turns = chunk::heads(connection, id)?.len() as u64;
-    connection.prepare_cached("DELETE FROM chunks WHERE id = ?1")?.execute([id])?;
+    connection
+        .prepare_cached("DELETE FROM chunks WHERE id = ?1")?
+        .execute([id])?;
     Ok(turns)
 }
 
@@ -118,5 +122,8 @@ fn forget_runs(
             delete.execute([session, run])?;
         }
     }
-    Ok(found.into_iter().next_back().map(|(session, run, _)| (session, run)))
+    Ok(found
+        .into_iter()
+        .next_back()
+        .map(|(session, run, _)| (session, run)))
 }

@@ -32,14 +32,21 @@ pub(super) fn write(
 ) -> rusqlite::Result<()> {
     postings.sort_unstable();
     postings.dedup();
-    let last = postings.iter().map(|posting| posting.chunk).max().unwrap_or(0);
-    let bits = (postings.len() / PART_POSTINGS).next_power_of_two().trailing_zeros();
+    let last = postings
+        .iter()
+        .map(|posting| posting.chunk)
+        .max()
+        .unwrap_or(0);
+    let bits = (postings.len() / PART_POSTINGS)
+        .next_power_of_two()
+        .trailing_zeros();
     let sql = "INSERT INTO segments VALUES (?1, ?2, ?3, ?4)";
     let mut insert = connection.prepare_cached(sql)?;
     insert.execute(params![id, level, bits, last])?;
     let sql = "INSERT INTO segment_parts VALUES (?1, ?2)";
     let mut insert = connection.prepare_cached(sql)?;
-    for part in postings.chunk_by(|one, other| part_of(one.hash, bits) == part_of(other.hash, bits)) {
+    for part in postings.chunk_by(|one, other| part_of(one.hash, bits) == part_of(other.hash, bits))
+    {
         if let Some(first) = part.first() {
             let row = part_id(id, part_of(first.hash, bits));
             insert.execute(params![row, to_bytes(part)])?;
@@ -113,7 +120,9 @@ pub(super) fn delete_dead(connection: &Connection) -> rusqlite::Result<()> {
 
 fn oldest_chunk(connection: &Connection) -> rusqlite::Result<Option<u32>> {
     let sql = "SELECT min(id) FROM chunks";
-    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    connection
+        .prepare_cached(sql)?
+        .query_row([], |row| row.get(0))
 }
 
 fn read_into(
@@ -141,7 +150,9 @@ fn delete(connection: &Connection, segment: i64) -> rusqlite::Result<()> {
 
 /// Which part of a segment holds a hash.
 fn part_of(hash: u64, bits: u32) -> i64 {
-    let part = hash.checked_shr(u64::BITS - bits.min(PART_BITS)).unwrap_or(0);
+    let part = hash
+        .checked_shr(u64::BITS - bits.min(PART_BITS))
+        .unwrap_or(0);
     part.cast_signed()
 }
 

@@ -128,7 +128,9 @@ fn live_turns<'a>(state: &Snapshot<'a>) -> Result<BTreeMap<u64, Live<'a>>, ReadE
     let of_turns = |record: &Located<'_>| record.head.kind.is_of_turn();
     let mut records: Vec<_> = state.in_journal().filter(of_turns).collect();
     for of_key in live::by_turn(&mut records) {
-        let open_at = of_key.first().and_then(|first| open_by_key.get(&first.hash));
+        let open_at = of_key
+            .first()
+            .and_then(|first| open_by_key.get(&first.hash));
         for stretch in live::stretches(of_key, open_at.is_some()) {
             let position = stretch.accepted.or(open_at.copied());
             if let (Some(position), Some(first)) = (position, stretch.records.first()) {
@@ -221,9 +223,16 @@ fn page(
             Place::Chunk(id) => {
                 if chunk.0 != id {
                     let turns = chunk::turns(state.connection, id)?.into_iter();
-                    chunk = (id, turns.map(|(head, body)| (head.position, body)).collect());
+                    chunk = (
+                        id,
+                        turns.map(|(head, body)| (head.position, body)).collect(),
+                    );
                 }
-                let body = chunk.1.get(&position).map(Vec::as_slice).unwrap_or_default();
+                let body = chunk
+                    .1
+                    .get(&position)
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
                 bytes += body.len();
                 fold_frames(frame::frames(body).flatten())?
             }
@@ -242,7 +251,12 @@ fn read_live(
 ) -> Result<Option<StoredTurn>, ReadError> {
     let settled = state.open_records(position)?;
     let settled = settled.iter().map(|(_, frame)| frame.as_slice());
-    let unsettled = turn.iter().flat_map(|turn| &turn.records).map(|record| record.frame);
-    let frames = settled.chain(unsettled).inspect(|frame| *bytes += frame.len());
+    let unsettled = turn
+        .iter()
+        .flat_map(|turn| &turn.records)
+        .map(|record| record.frame);
+    let frames = settled
+        .chain(unsettled)
+        .inspect(|frame| *bytes += frame.len());
     Ok(fold_frames(frames)?)
 }

@@ -100,7 +100,9 @@ pub struct SqliteStore {
 
 impl std::fmt::Debug for SqliteStore {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("SqliteStore").field("figures", &self.figures()).finish_non_exhaustive()
+        out.debug_struct("SqliteStore")
+            .field("figures", &self.figures())
+            .finish_non_exhaustive()
     }
 }
 
@@ -118,7 +120,8 @@ impl SqliteStore {
         let lock = schema::lock(path)?;
         let connection = schema::open_writer(path, &options)?;
         let found = restore::restore(&connection)?;
-        let settler = settle::Settler::load(&connection).map_err(|error| schema::store_error(&error))?;
+        let settler =
+            settle::Settler::load(&connection).map_err(|error| schema::store_error(&error))?;
         let reading = schema::open_reader(path, &options)?;
         let queue = Arc::new(Queue::new(Bounds {
             bytes: options.waiting_bytes_max,
@@ -249,12 +252,15 @@ impl Counters {
     }
 
     fn add_settled(&self, records: usize, turns: usize) {
-        self.settled_records.fetch_add(records as u64, Ordering::Relaxed);
-        self.settled_turns.fetch_add(turns as u64, Ordering::Relaxed);
+        self.settled_records
+            .fetch_add(records as u64, Ordering::Relaxed);
+        self.settled_turns
+            .fetch_add(turns as u64, Ordering::Relaxed);
     }
 
     fn set_backlog(&self, records: usize, bytes: usize) {
-        self.backlog_records.store(records as u64, Ordering::Relaxed);
+        self.backlog_records
+            .store(records as u64, Ordering::Relaxed);
         self.backlog_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 }

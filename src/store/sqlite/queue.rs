@@ -240,9 +240,7 @@ impl Queue {
             state.urgent = false;
             let timer = match background {
                 Background::Now => return Next::Background,
-                Background::After(_) | Background::Nothing if !state.is_empty() => {
-                    Some(LINGER)
-                }
+                Background::After(_) | Background::Nothing if !state.is_empty() => Some(LINGER),
                 Background::After(idle) => Some(idle),
                 Background::Nothing => None,
             };

@@ -130,7 +130,8 @@ impl<'a> Snapshot<'a> {
     /// What the journal holds, in order. Unreadable records are the settler's to report.
     pub(super) fn in_journal(&self) -> impl Iterator<Item = Located<'a>> {
         let rows = self.journal.iter();
-        rows.flat_map(|(seq, row)| live::records(*seq, row)).flatten()
+        rows.flat_map(|(seq, row)| live::records(*seq, row))
+            .flatten()
     }
 
     /// The settled records of an open turn.
@@ -165,7 +166,9 @@ fn read_turn(state: &Snapshot<'_>, key: &TurnKey) -> Result<Option<StoredTurn>, 
     for position in state.open_positions("key_hash", hash)? {
         let records = state.open_records(position)?.into_iter();
         frames.extend(records.filter_map(|(position, frame)| {
-            Located::read(position, &frame).is_some_and(|record| is_it(&record)).then_some(frame)
+            Located::read(position, &frame)
+                .is_some_and(|record| is_it(&record))
+                .then_some(frame)
         }));
     }
     let in_journal = state.in_journal().filter(is_it).map(|record| record.frame);
@@ -262,7 +265,9 @@ fn read_run(
     };
     for record in state.in_journal() {
         let head = &record.head;
-        let Some(bytes) = head.run_state.filter(|_| head.run == run && head.session == session)
+        let Some(bytes) = head
+            .run_state
+            .filter(|_| head.run == run && head.session == session)
         else {
             continue;
         };

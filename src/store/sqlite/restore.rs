@@ -46,7 +46,9 @@ pub(super) fn restore(connection: &Connection) -> Result<Found, StoreError> {
     let open_turns = open_turns(connection, &records)?;
     let (tools, toolsets) = catalog.restored();
     let settled = "SELECT coalesce((SELECT value FROM meta WHERE name = 'settled'), 0)";
-    let settled: i64 = connection.query_row(settled, [], |row| row.get(0)).map_err(sql)?;
+    let settled: i64 = connection
+        .query_row(settled, [], |row| row.get(0))
+        .map_err(sql)?;
     let last = rows.last().map_or(settled, |(seq, _)| settled.max(*seq));
     Ok(Found {
         restored: Restored {
@@ -88,15 +90,22 @@ pub(super) fn read_journal(
 
 fn read_catalog(connection: &Connection, catalog: &mut Catalog) -> Result<(), StoreError> {
     let sql = |error: rusqlite::Error| super::schema::store_error(&error);
-    let mut select = connection.prepare("SELECT position, body FROM tools").map_err(sql)?;
+    let mut select = connection
+        .prepare("SELECT position, body FROM tools")
+        .map_err(sql)?;
     let mut rows = select.query([]).map_err(sql)?;
     while let Some(row) = rows.next().map_err(sql)? {
         let position: i64 = row.get(0).map_err(sql)?;
         let body: Vec<u8> = row.get(1).map_err(sql)?;
         let tool = disk::restored_tool(&body).map_err(|error| corrupt(&error))?;
-        catalog.fold(position.cast_unsigned(), Fact::ToolRegistered(Box::new(tool)));
+        catalog.fold(
+            position.cast_unsigned(),
+            Fact::ToolRegistered(Box::new(tool)),
+        );
     }
-    let mut select = connection.prepare("SELECT body FROM toolsets").map_err(sql)?;
+    let mut select = connection
+        .prepare("SELECT body FROM toolsets")
+        .map_err(sql)?;
     let mut rows = select.query([]).map_err(sql)?;
     while let Some(row) = rows.next().map_err(sql)? {
         let body: Vec<u8> = row.get(0).map_err(sql)?;

@@ -141,11 +141,17 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
 }
 
 fn exists(path: &Path) -> Result<bool, StoreError> {
-    if path.try_exists().map_err(|error| unavailable(path, &error))? {
+    if path
+        .try_exists()
+        .map_err(|error| unavailable(path, &error))?
+    {
         return Ok(true);
     }
     let wal = beside(path, "-wal");
-    match wal.try_exists().map_err(|error| unavailable(&wal, &error))? {
+    match wal
+        .try_exists()
+        .map_err(|error| unavailable(&wal, &error))?
+    {
         true => Err(StoreError::Corrupt {
             problem: format!("`{}` is there without its store", wal.display()),
         }),
@@ -180,7 +186,9 @@ fn create(path: &Path) -> Result<(), StoreError> {
     };
     make().map_err(|error| store_error(&error))?;
     std::fs::rename(&aside, path).map_err(io)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| unavailable(directory, &error))
@@ -231,10 +239,16 @@ fn check(connection: &Connection) -> Result<(), StoreError> {
 fn check_tables(connection: &Connection) -> Result<(), StoreError> {
     let names = || -> rusqlite::Result<Vec<String>> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
-        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+        connection
+            .prepare(sql)?
+            .query_map([], |row| row.get(0))?
+            .collect()
     };
     let names = names().map_err(|error| store_error(&error))?;
-    match TABLES.iter().find(|table| !names.iter().any(|name| name == *table)) {
+    match TABLES
+        .iter()
+        .find(|table| !names.iter().any(|name| name == *table))
+    {
         None => Ok(()),
         Some(missing) => Err(StoreError::Corrupt {
             problem: format!("table `{missing}` is missing"),
@@ -245,7 +259,10 @@ fn check_tables(connection: &Connection) -> Result<(), StoreError> {
 fn migrate(connection: &Connection) -> Result<(), StoreError> {
     let run = || -> rusqlite::Result<()> {
         let from: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        for (step, sql) in (0..VERSION).zip(MIGRATIONS).filter(|(step, _)| *step >= from) {
+        for (step, sql) in (0..VERSION)
+            .zip(MIGRATIONS)
+            .filter(|(step, _)| *step >= from)
+        {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             connection.execute_batch(sql)?;
             connection.pragma_update(None, "user_version", step + 1)?;

@@ -230,7 +230,12 @@ impl Settler {
         for turn in ended {
             let id = u32::try_from(self.next_chunk).unwrap_or(u32::MAX);
             let head = &turn.head;
-            let hashes = [head.key_hash, turn.turn_hash, head.session_hash, head.run_hash];
+            let hashes = [
+                head.key_hash,
+                turn.turn_hash,
+                head.session_hash,
+                head.run_hash,
+            ];
             postings.extend(hashes.map(|hash| Posting { hash, chunk: id }));
             scratch.clear();
             for record in &turn.records {
@@ -307,7 +312,10 @@ fn find_open(connection: &Connection, record: &Located<'_>) -> rusqlite::Result<
     let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query([record.hash.cast_signed()])?;
     while let Some(row) = rows.next()? {
-        let same = row.get_ref(1)?.as_blob_or_null()?.and_then(frame::Head::read);
+        let same = row
+            .get_ref(1)?
+            .as_blob_or_null()?
+            .and_then(frame::Head::read);
         if same.is_some_and(|head| {
             head.session == record.head.session && head.turn == record.head.turn
         }) {
@@ -320,10 +328,12 @@ fn find_open(connection: &Connection, record: &Located<'_>) -> rusqlite::Result<
 /// Settles a record that is about no turn.
 fn settle_other(connection: &Connection, record: &Located<'_>) -> rusqlite::Result<()> {
     let fact = match disk::decode(record.frame) {
-        Ok(fact @ (Fact::ToolRegistered(_)
-        | Fact::ToolRemoved(_)
-        | Fact::ToolsetPut(_)
-        | Fact::ToolsetDeleted(_))) => fact,
+        Ok(
+            fact @ (Fact::ToolRegistered(_)
+            | Fact::ToolRemoved(_)
+            | Fact::ToolsetPut(_)
+            | Fact::ToolsetDeleted(_)),
+        ) => fact,
         // Runs are taken up by their heads.
         Ok(Fact::Turn { .. } | Fact::RunEnded(_)) => return Ok(()),
         Err(error) => {
@@ -431,4 +441,3 @@ impl<'a> Runs<'a> {
         Ok(())
     }
 }
-

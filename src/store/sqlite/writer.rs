@@ -296,7 +296,8 @@ impl Writer {
     }
 
     fn publish(&self) {
-        self.counters.set_backlog(self.backlog_records, self.backlog_bytes);
+        self.counters
+            .set_backlog(self.backlog_records, self.backlog_bytes);
     }
 
     /// Ends the reader first, so that the last connection to go empties the log.

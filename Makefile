@@ -1,0 +1,100 @@
+# `make demo` and `make test` set up everything that they need on a fresh machine.
+# Needed beforehand: a Rust toolchain (1.95 or newer), a C compiler, Python 3.10 or newer, git.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+CARGO ?= cargo
+TARGET := $(CURDIR)/target
+TOOLS := $(TARGET)/tools
+VENV := $(TARGET)/venv
+VENV_NEWEST := $(TARGET)/venv-newest
+INPUTS := $(TARGET)/test-inputs
+PY_CLIENT := clients/python
+
+export CARGO_INCREMENTAL := 0
+export CALLGATE_TEST_INPUTS := $(INPUTS)
+
+.PHONY: help demo test bench generate baseline inputs format \
+	check-rust check-proto test-rust test-python clean
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+demo: $(VENV)/.ready ## run the main job: a sidecar, a Python executor, recorded messages
+	@echo "building the sidecar (about two minutes the first time)"
+	@$(CARGO) build --locked --quiet --bin callgate
+	@$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
+
+test: check-proto check-rust test-rust test-python ## run every test
+	@echo "all tests passed"
+
+check-proto: $(TOOLS)/.ready
+	cd proto && $(TOOLS)/bin/buf lint && $(TOOLS)/bin/buf format -d --exit-code
+	cd proto && $(TOOLS)/bin/buf breaking --against baseline.binpb
+
+check-rust:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets --features failpoints -- -D warnings
+	$(CARGO) run --locked --quiet -p callgate-codegen -- --check
+
+test-rust: inputs
+	$(CARGO) test --locked --workspace --features failpoints
+
+test-python: $(VENV)/.ready $(VENV_NEWEST)/.ready
+	$(CARGO) build --locked --quiet --bin callgate --features failpoints
+	$(VENV)/bin/python $(PY_CLIENT)/generate.py --check
+	cd $(PY_CLIENT) && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
+	cd $(PY_CLIENT) && $(VENV)/bin/basedpyright
+	cd $(PY_CLIENT) && CALLGATE_BIN=$(TARGET)/debug/callgate $(VENV)/bin/python -m pytest -q tests
+	cd $(PY_CLIENT) && $(VENV_NEWEST)/bin/python -m pytest -q tests/unit
+	$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
+
+bench: ## measure against the bare relay; writes target/bench.json
+	$(CARGO) build --locked --release --bins
+	$(TARGET)/release/callgate-bench run --callgate $(TARGET)/release/callgate --json $(TARGET)/bench.json $(BENCH_FLAGS)
+
+generate: ## write the generated protobuf code again
+	$(CARGO) run --locked --quiet -p callgate-codegen
+
+baseline: $(TOOLS)/.ready ## take the present wire contract as the one that must not break
+	cd proto && $(TOOLS)/bin/buf build -o baseline.binpb
+
+format: $(VENV)/.ready $(TOOLS)/.ready ## format everything
+	$(CARGO) fmt --all
+	cd proto && $(TOOLS)/bin/buf format -w
+	cd $(PY_CLIENT) && $(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
+
+inputs: $(INPUTS)/.ready ## download the public test data
+
+# Everything below downloads from the package registries, pinned and checked by hash.
+
+$(TOOLS)/.ready: tests/inputs/tools.txt
+	$(PYTHON) -m venv --clear $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+$(INPUTS)/.ready: tests/inputs/data.txt $(TOOLS)/.ready
+	rm -rf $(INPUTS) && mkdir -p $(INPUTS)
+	$(TOOLS)/bin/pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--no-binary jsonschema --require-hashes -d $(INPUTS) -r $<
+	tar -xzf $(INPUTS)/jsonschema-*.tar.gz -C $(INPUTS)
+	$(PYTHON) -m zipfile -e $(INPUTS)/bfcl_eval-*.whl $(INPUTS)
+	touch $@
+
+$(VENV)/.ready: $(PY_CLIENT)/requirements-dev.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(PY_CLIENT)
+	touch $@
+
+$(VENV_NEWEST)/.ready: $(PY_CLIENT)/requirements-newest.txt
+	$(PYTHON) -m venv --clear $(VENV_NEWEST)
+	$(VENV_NEWEST)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(VENV_NEWEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(PY_CLIENT)
+	touch $@
+
+clean: ## remove everything that was built or downloaded
+	rm -rf $(TARGET)
