@@ -46,9 +46,9 @@ impl Health {
         let answer = health
             .check(request)
             .await
-            .map_err(|status| match status.code() {
-                Code::NotFound => Outcome::failed(format!("no health is told for `{}`", self.name)),
-                _ => failed(&status),
+            .map_err(|status| match status.code() == Code::NotFound {
+                true => Outcome::failed(format!("no health is told for `{}`", self.name)),
+                false => failed(&status),
             })?;
         let status = answer.into_inner().status();
         let text = word(status.as_str_name(), "");

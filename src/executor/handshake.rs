@@ -68,8 +68,8 @@ pub(super) fn greet(
         .iter()
         .map(|entry| entry.execution.clone().unwrap_or_default())
         .collect();
-    let capabilities: Vec<_> = hello.capabilities.iter().copied().collect();
-    let has = |capability: pb::ExecutorCapability| capabilities.contains(&(capability as i32));
+    let has =
+        |capability: pb::ExecutorCapability| hello.capabilities.contains(&(capability as i32));
     let sdk = hello.sdk.unwrap_or_default();
     Ok(Greeting {
         joining: Joining {

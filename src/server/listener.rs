@@ -81,11 +81,11 @@ pub enum Listener {
 /// # Errors
 /// [`ListenError`].
 pub async fn listen_tcp(address: &str) -> Result<(Listener, std::net::SocketAddr), ListenError> {
-    let refused = |problem: io::Error| match problem.kind() {
-        io::ErrorKind::AddrInUse => ListenError::InUse {
+    let refused = |problem: io::Error| match problem.kind() == io::ErrorKind::AddrInUse {
+        true => ListenError::InUse {
             place: address.to_owned(),
         },
-        _ => ListenError::Refused {
+        false => ListenError::Refused {
             place: address.to_owned(),
             problem,
         },

@@ -21,7 +21,7 @@ use crate::pb::v1::{self as pb, ErrorReason};
 pub struct Failure {
     code: Code,
     message: String,
-    detail: pb::ErrorDetail,
+    detail: Box<pb::ErrorDetail>,
 }
 
 /// `google.rpc.Status`, as much as details need.
@@ -71,12 +71,12 @@ impl Failure {
         Self {
             code,
             message: message.into(),
-            detail: pb::ErrorDetail {
+            detail: Box::new(pb::ErrorDetail {
                 reason: reason as i32,
                 code: word_of(reason),
                 retry_after_ms: retries.then_some(RETRY_AFTER_MS),
                 ..pb::ErrorDetail::default()
-            },
+            }),
         }
     }
 
@@ -127,7 +127,7 @@ impl Failure {
         pb::RpcError {
             status: u32::try_from(self.code as i32).unwrap_or(2),
             message: self.message,
-            detail: Some(self.detail),
+            detail: Some(*self.detail),
         }
     }
 }

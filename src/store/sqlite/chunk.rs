@@ -126,7 +126,7 @@ fn heads_to_bytes(heads: &[TurnHead]) -> Vec<u8> {
 
 fn heads_from(bytes: &[u8]) -> Vec<TurnHead> {
     let (heads, _) = bytes.as_chunks::<HEAD_BYTES>();
-    heads.iter().filter_map(|head| head_from(head)).collect()
+    heads.iter().filter_map(head_from).collect()
 }
 
 fn head_from(bytes: &[u8; HEAD_BYTES]) -> Option<TurnHead> {

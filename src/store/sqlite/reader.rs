@@ -237,7 +237,7 @@ fn find_turn(state: &Snapshot<'_>, turn: &TurnId) -> Result<Vec<TurnKey>, ReadEr
             }
         }
     }
-    found.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+    found.sort_unstable_by_key(|(position, _)| std::cmp::Reverse(*position));
     let mut keys: Vec<TurnKey> = Vec::new();
     for (_, key) in found {
         if keys.len() < KEYS_MAX && !keys.contains(&key) {
