@@ -84,16 +84,22 @@ $(INPUTS)/.ready: tests/inputs/data.txt $(TOOLS)/.ready
 	$(PYTHON) -m zipfile -e $(INPUTS)/bfcl_eval-*.whl $(INPUTS)
 	touch $@
 
-$(VENV)/.ready: $(PY_CLIENT)/requirements-dev.txt
+# The package is installed as users install it, again whenever one of its files changes.
+PY_SOURCES := $(shell find $(PY_CLIENT)/src -type f -not -path '*/__pycache__/*') $(PY_CLIENT)/pyproject.toml
+
+$(VENV)/.deps: $(PY_CLIENT)/requirements-dev.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(PY_CLIENT)
 	touch $@
 
-$(VENV_NEWEST)/.ready: $(PY_CLIENT)/requirements-newest.txt
+$(VENV_NEWEST)/.deps: $(PY_CLIENT)/requirements-newest.txt
 	$(PYTHON) -m venv --clear $(VENV_NEWEST)
 	$(VENV_NEWEST)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	$(VENV_NEWEST)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(PY_CLIENT)
+	touch $@
+
+%/.ready: %/.deps $(PY_SOURCES)
+	$*/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--force-reinstall ./$(PY_CLIENT)
 	touch $@
 
 clean: ## remove everything that was built or downloaded

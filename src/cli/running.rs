@@ -119,12 +119,13 @@ pub(super) fn event_line(event: &pb::TurnEvent) -> Option<String> {
 /// A result as lines.
 pub(super) fn result_lines(result: &pb::CallResult) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(error) = &result.error {
+    let error = result.error.as_ref();
+    if let Some(error) = error {
         lines.push(format!("{}: {}", error.code, error.message_for_model));
     }
-    for part in &result.contents {
-        lines.push(part_text(part));
-    }
+    let texts = result.contents.iter().map(part_text);
+    // An error's own words are often its first part as well: once is enough.
+    lines.extend(texts.filter(|text| error.is_none_or(|error| error.message_for_model != *text)));
     lines
 }
 

@@ -1,0 +1,1 @@
+"""Generated code. Only `callgate._wire` may import it."""

@@ -1,0 +1,1 @@
+"""Generated code of the package callgate.v1."""

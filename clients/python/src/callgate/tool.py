@@ -1,0 +1,172 @@
+"""The definition of a tool: what the model sees, and the handler behind it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from .context import ToolContext
+from .errors import ToolDefinitionError, ToolError
+from .result import ToolResult, from_value, to_json
+from .schema import Dialect, Signature, dialect_of
+
+Risk = Literal["safe", "sensitive", "dangerous"]
+Kind = Literal["read", "fetch", "edit", "delete", "execute", "interact", "other"]
+Handler = Callable[..., Any]
+
+_RISKS = ("safe", "sensitive", "dangerous")
+_KINDS = ("read", "fetch", "edit", "delete", "execute", "interact", "other")
+
+
+class Tool:
+    """A tool, made of a function with type hints.
+
+    Immutable once made, and callable like the function that it was made of.
+
+    Args:
+        handler: `def` or `async def`. A parameter annotated `ToolContext` is filled
+            in. Its return value becomes the result; see `result.from_value`.
+        name: What the model calls. None: the function's name.
+        description: For the model. None: the function's docstring.
+        risk: "safe" reads only, "sensitive" can be undone, "dangerous" cannot.
+            None: left to the sidecar's configuration.
+        kind: What the tool does; permission modes decide by it.
+        timeout: Longest execution in seconds. None: the sidecar's default, 120.
+        idempotent: A second execution does no harm, so a lost one may be repeated.
+        exclusive: No other call of its batch executes meanwhile.
+        max_concurrency: Most executions at once in this process. 0: only the client's limit.
+        cancellable: Stops early when told to. None: yes for `async def`, and for
+            `def` exactly if it takes a `ToolContext`, without which it could not know.
+        services: Ids of the services that the handler may use.
+        version: The author's version, for people.
+        annotations: Free data, a JSON object. Kept and shown, never acted on.
+        schema: What the sidecar checks, in place of the derived schema. The
+            handler's types still convert what passed.
+        dialect: How `schema` is read. None: "core" if it is written in that.
+        raw: The handler takes the arguments as one dict. Needs `schema`.
+
+    Raises:
+        ToolDefinitionError: No tool can be made of this.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        risk: Risk | None = None,
+        kind: Kind | None = None,
+        timeout: float | None = None,
+        idempotent: bool = False,
+        exclusive: bool = False,
+        max_concurrency: int = 0,
+        cancellable: bool | None = None,
+        services: Sequence[str] = (),
+        version: str = "",
+        annotations: Mapping[str, Any] | None = None,
+        schema: Mapping[str, Any] | str | bytes | None = None,
+        dialect: Dialect | None = None,
+        raw: bool = False,
+    ) -> None:
+        if risk is not None and risk not in _RISKS:
+            raise ToolDefinitionError(f"risk must be one of {', '.join(_RISKS)}, not {risk!r}")
+        if kind is not None and kind not in _KINDS:
+            raise ToolDefinitionError(f"kind must be one of {', '.join(_KINDS)}, not {kind!r}")
+        if dialect is not None and dialect not in ("core", "json-schema-2020-12"):
+            raise ToolDefinitionError(f"dialect must be core or json-schema-2020-12, not {dialect!r}")
+        if raw and schema is None:
+            raise ToolDefinitionError("a raw handler needs a schema")
+        if timeout is not None and timeout <= 0:
+            raise ToolDefinitionError("timeout must be more than 0 seconds")
+        self.handler = handler
+        self.name = name if name is not None else getattr(handler, "__name__", "")
+        self.description = description if description is not None else inspect.getdoc(handler) or ""
+        self.risk = risk
+        self.kind = kind
+        self.timeout = timeout
+        self.idempotent = idempotent
+        self.exclusive = exclusive
+        self.max_concurrency = max_concurrency
+        self.services = tuple(services)
+        self.version = version
+        self.annotations_json = to_json(dict(annotations)) if annotations else ""
+        self.is_async = _is_async(handler)
+        self.raw = raw
+        self._signature = None if raw else Signature(handler)
+        self._context_parameter = _raw_context(handler) if raw else cast(Signature, self._signature).context_parameter
+        self.cancellable = (
+            cancellable if cancellable is not None else (self.is_async or self._context_parameter is not None)
+        )
+        self.schema_json, self.dialect = self._schema(schema, dialect)
+        self.__doc__ = self.description
+
+    def _schema(self, given: Mapping[str, Any] | str | bytes | None, dialect: Dialect | None) -> tuple[str, Dialect]:
+        if given is None:
+            signature = cast("Signature", self._signature)
+            return to_json(signature.schema), dialect or signature.dialect
+        if isinstance(given, Mapping):
+            return to_json(dict(given)), dialect or dialect_of(dict(given))
+        text = given.decode("utf-8") if isinstance(given, bytes) else given
+        if dialect is not None:
+            # Sent as it is: whether it is a schema at all is for the sidecar to say.
+            return text, dialect
+        try:
+            return text, dialect_of(json.loads(text))
+        except ValueError as error:
+            raise ToolDefinitionError(f"the schema of `{self.name}` is not JSON: {error}") from error
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema that the sidecar checks arguments against."""
+        return cast("dict[str, Any]", json.loads(self.schema_json))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the handler as the function that it is."""
+        return self.handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r}, risk={self.risk!r}, dialect={self.dialect!r})"
+
+    def bind(self, arguments_json: bytes, context: ToolContext) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the handler with.
+
+        Raises:
+            ToolError: `arguments_rejected`; the handler must not be called.
+        """
+        if self._signature is None:
+            try:
+                parsed = json.loads(arguments_json)
+            except ValueError as error:
+                raise ToolError("arguments_rejected", f"the arguments cannot be read: {error}", path="$") from error
+            positional, named = (parsed,), {}
+        else:
+            positional, named = (), self._signature.read(arguments_json)
+        if self._context_parameter is not None:
+            named[self._context_parameter] = context
+        return positional, named
+
+    def run_sync(self, arguments_json: bytes, context: ToolContext) -> ToolResult:
+        """Runs a `def` handler in this thread. What it raises passes through."""
+        positional, named = self.bind(arguments_json, context)
+        return from_value(self.handler(*positional, **named))
+
+    async def run_async(self, arguments_json: bytes, context: ToolContext) -> ToolResult:
+        """Runs an `async def` handler in this loop. What it raises passes through."""
+        positional, named = self.bind(arguments_json, context)
+        return from_value(await self.handler(*positional, **named))
+
+
+def _is_async(handler: Handler) -> bool:
+    # A callable object is async if its __call__ is.
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004
+
+
+def _raw_context(handler: Handler) -> str | None:
+    """The name of the parameter after the arguments, if there is one."""
+    names = list(inspect.signature(handler).parameters)
+    if not 1 <= len(names) <= 2:
+        raise ToolDefinitionError("a raw handler takes the arguments and, if it likes, a ToolContext")
+    return names[1] if len(names) == 2 else None
