@@ -108,7 +108,7 @@ impl Engine {
         if wants_output {
             self.open_output(&turn);
         }
-        Ok(self.read_from(turn, 0))
+        Ok(self.follow(turn, 0, 0))
     }
 
     async fn begin(
@@ -164,7 +164,7 @@ impl Engine {
         let machine = TurnMachine::new(spec);
         let task = turn_task::run(self.clone(), turn.clone(), machine, first);
         self.tasks.spawn("turn", task);
-        Ok(self.read_from(turn, 0))
+        Ok(self.follow(turn, 0, 0))
     }
 
     fn check_toolset(&self, request: &TurnRequest) -> Result<(), EngineError> {
@@ -191,10 +191,27 @@ impl Engine {
         Ok(())
     }
 
-    fn read_from(&self, turn: Arc<Turn>, after_sequence: u64) -> Attached {
+    /// Follows a turn in memory. Epoch 0 is the present one.
+    fn follow(&self, turn: Arc<Turn>, epoch: u32, after_sequence: u64) -> Attached {
+        let knows_place = epoch == turn.epoch && after_sequence > 0;
+        if turn.epoch == 1 || knows_place {
+            return Attached::Live {
+                reader: TurnReader::new(turn, self.pool.clone(), after_sequence),
+                snapshot: None,
+            };
+        }
+        // What the reader saw, or would have seen, belongs to a sequence that was lost with a process:
+        // it begins with how things stand.
+        let stored = turn.as_stored();
+        let last = turn.log.standing().last_sequence;
+        let after = match stored.completed {
+            // The end is told once more, so that every reader sees one.
+            Some(_) => last.saturating_sub(1),
+            None => last,
+        };
         Attached::Live {
-            reader: TurnReader::new(turn, self.pool.clone(), after_sequence),
-            snapshot: None,
+            reader: TurnReader::new(turn, self.pool.clone(), after),
+            snapshot: Some(Box::new(stored)),
         }
     }
 
@@ -217,21 +234,7 @@ impl Engine {
         if wants_output {
             self.open_output(&turn);
         }
-        if epoch == 0 && turn.epoch == 1 || epoch == turn.epoch {
-            return Ok(self.read_from(turn, after_sequence));
-        }
-        // What the reader saw belongs to a sequence that was lost: it begins with how things stand.
-        let stored = turn.as_stored();
-        let last = turn.log.standing().last_sequence;
-        let after = match stored.completed {
-            // The end is told once more, so that every reader sees one.
-            Some(_) => last.saturating_sub(1),
-            None => last,
-        };
-        Ok(Attached::Live {
-            reader: TurnReader::new(turn, self.pool.clone(), after),
-            snapshot: Some(Box::new(stored)),
-        })
+        Ok(self.follow(turn, epoch, after_sequence))
     }
 
     /// The first reader that wants output opens the executors' credit.
