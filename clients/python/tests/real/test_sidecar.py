@@ -343,8 +343,9 @@ async def test_wrong_token_over_tcp_is_refused(sidecar: Sidecar) -> None:
             await caller.run_turn("s", [ToolCall("c", "x")])
 
 
-@pytest.mark.parametrize("carrier", ["stream", "rpc"])
-async def test_turn_over_loopback_tcp_takes_less_than_5_ms(sidecar: Sidecar, carrier: Any) -> None:
+# An rpc of its own costs a turn an HTTP/2 stream; a build without optimisation makes that dear.
+@pytest.mark.parametrize(("carrier", "limit"), [("stream", 0.005), ("rpc", 0.010)])
+async def test_turn_over_loopback_tcp_waits_for_no_delayed_packet(sidecar: Sidecar, carrier: Any, limit: float) -> None:
     # A missing TCP_NODELAY on either side, in either direction, costs 44 ms.
     executor = sidecar.client(
         endpoint=sidecar.tcp_endpoint, token=sidecar.token("executor"), executor_name=f"fast-{carrier}"
@@ -371,9 +372,9 @@ async def test_turn_over_loopback_tcp_takes_less_than_5_ms(sidecar: Sidecar, car
                     spans.append(time.perf_counter() - before)
                     assert result["c"].text == text
                 medians.append(statistics.median(spans))
-                if medians[-1] < 0.005:
+                if medians[-1] < limit:
                     break
-            assert min(medians) < 0.005
+            assert min(medians) < limit
 
 
 async def test_contract_alone_is_enough_for_a_tool(sidecar: Sidecar, tmp_path: Path) -> None:

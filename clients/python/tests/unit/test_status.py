@@ -38,6 +38,13 @@ def test_status_without_a_detail_decides(code: grpc.StatusCode, kind: type[error
     assert type(from_grpc(rpc_error(code))) is kind
 
 
+def test_write_that_meets_the_end_of_its_stream_is_a_lost_connection() -> None:
+    error = grpc.aio.AioRpcError(
+        grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), grpc.aio.Metadata(), details="Internal error from Core"
+    )
+    assert type(from_grpc(error)) is errors.ConnectionLost
+
+
 def test_detail_decides_where_there_is_one() -> None:
     detail = er.ErrorDetail(
         reason=er.ERROR_REASON_LIMIT_EXCEEDED,

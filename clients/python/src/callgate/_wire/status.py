@@ -56,6 +56,11 @@ _BY_STATUS: dict[int, type[errors.CallgateError]] = {
     16: errors.Unauthenticated,
 }
 
+# What grpc makes of a write that meets the end of its stream. It hides the true status,
+# which the next try will show.
+_LOST_WHILE_WRITING = "error from Core"
+INTERNAL = 13
+
 _NOT_A_PEER = (
     "received http2 header with status: 5",
     "Trying to connect an http1.x server",
@@ -69,6 +74,8 @@ def from_grpc(error: BaseException) -> errors.CallgateError:
         return errors.ConnectionLost(str(error))
     status = int(error.code().value[0])
     text = error.details() or error.code().name.lower()
+    if status == INTERNAL and text.endswith(_LOST_WHILE_WRITING):
+        return errors.ConnectionLost("the stream ended while it was written to")
     if any(sign in text for sign in _NOT_A_PEER):
         return errors.ProtocolError(f"there is no gRPC server at this address: {text}")
     return _error(status, text, _detail(error.trailing_metadata()))
