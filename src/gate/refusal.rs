@@ -277,8 +277,13 @@ pub const RESERVED_CODES: &[&str] = &[
     "store_unavailable",
 ];
 
-/// Whether an executor may send `code` as one of its own domain.
-pub fn is_domain_code(code: &str) -> bool {
+/// Whether an executor may send `code`: one of its own domain, or the one of ours that only it can know.
+pub fn is_executor_code(code: &str) -> bool {
+    code == "result_too_large" || is_domain_code(code)
+}
+
+/// Whether `code` is of an executor's own domain.
+fn is_domain_code(code: &str) -> bool {
     let mut bytes = code.bytes();
     let starts_well = bytes.next().is_some_and(|first| first.is_ascii_lowercase());
     starts_well

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::ids::{CallId, ToolName, UnixMillis};
 use super::json::{Document, JsonLimits};
 use super::limits::Limits;
-use super::refusal::{CallError, ErrorLayer, Refusal, is_domain_code};
+use super::refusal::{CallError, ErrorLayer, Refusal, is_executor_code};
 
 /// One piece of a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -341,7 +341,7 @@ fn settle_error(result: &mut ToolResult, limits: &Limits) {
         retry_after_ms: None,
     });
     error.layer = ErrorLayer::Tool;
-    if !is_domain_code(&error.code) {
+    if !is_executor_code(&error.code) {
         error.code = Cow::Borrowed("tool_execution_failed");
     }
     if error.message_for_model.is_empty() {

@@ -1180,7 +1180,9 @@ pub mod turn_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Streams a turn's events after a given one, then what follows.
+        /// Streams a turn's events after a given one, then what follows. `not_found` of a
+        /// turn that the caller started: it was lost with a process, and nothing of it
+        /// that must not run twice was sent; RunTurn with the same contents starts it again.
         /// Roles: orchestrator, observer.
         async fn attach_turn(
             &self,

@@ -181,6 +181,29 @@ async def test_lost_stream_is_taken_up_without_gaps_or_repeats(fake_sidecar: Fak
 
 
 @BOTH
+async def test_turn_that_was_lost_with_its_process_is_sent_again_as_it_was(
+    fake_sidecar: FakeSidecar, carrier: Carrier
+) -> None:
+    client, gate = bakery(fake_sidecar)
+    async with client:
+        await client.wait_ready()
+        turn = client.run_turn("s", [ToolCall("a", "wait")], turn_id="t1", carrier=carrier)
+        accepted = 0
+        async for event in turn:
+            if not isinstance(event, TurnAccepted):
+                continue
+            accepted += 1
+            if accepted == 1:
+                fake_sidecar._post(fake_sidecar.turns.turns.clear)
+                fake_sidecar._post(fake_sidecar.turns.drop_streams)
+            else:
+                gate.set()
+        assert (await turn)["a"].text == "done"
+    assert accepted == 2
+    assert fake_sidecar.turns.runs_seen == ["t1", "t1"]
+
+
+@BOTH
 async def test_turn_that_was_never_accepted_is_sent_again_as_it_was(
     fake_sidecar: FakeSidecar, carrier: Carrier
 ) -> None:

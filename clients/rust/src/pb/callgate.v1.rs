@@ -611,8 +611,9 @@ pub struct CallTiming {
 /// `store_unavailable`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
-    /// Stable code. An executor may send its own, `[a-z][a-z0-9_]{0,63}`; one of
-    /// the sidecar's, or another form, becomes `tool_execution_failed`.
+    /// Stable code. An executor may send its own, `[a-z][a-z0-9_]{0,63}`, and
+    /// `result_too_large`; another one of the sidecar's, or another form, becomes
+    /// `tool_execution_failed`.
     #[prost(string, tag = "1")]
     pub code: ::prost::alloc::string::String,
     /// Set by the sidecar. An executor leaves it unset: TOOL.
@@ -944,7 +945,7 @@ impl SchemaDialect {
 pub enum CallState {
     /// Never sent.
     Unspecified = 0,
-    /// Being parsed and checked.
+    /// Being parsed and checked. Where every call begins; never announced.
     Validating = 1,
     /// Waits for an approver.
     AwaitingApproval = 2,
@@ -4154,7 +4155,9 @@ pub mod turn_service_client {
                 .insert(GrpcMethod::new("callgate.v1.TurnService", "StreamTurns"));
             self.inner.streaming(req, path, codec).await
         }
-        /// Streams a turn's events after a given one, then what follows.
+        /// Streams a turn's events after a given one, then what follows. `not_found` of a
+        /// turn that the caller started: it was lost with a process, and nothing of it
+        /// that must not run twice was sent; RunTurn with the same contents starts it again.
         /// Roles: orchestrator, observer.
         pub async fn attach_turn(
             &mut self,

@@ -97,6 +97,16 @@ class TurnReader:
             )
         return events
 
+    def start_again(self) -> None:
+        """Forgets where the reader stands: the turn was lost with a process and begins anew.
+
+        The sidecar records what must not run twice before it is sent, so a turn that it does not know
+        has sent nothing of that kind.
+        """
+        self.epoch = 0
+        self.last_sequence = 0
+        self.accepted = False
+
     def attach_request(self, session_id: str, view: tu.TurnView) -> tu.AttachTurnRequest:
         """Takes the turn up where this reader stands."""
         return tu.AttachTurnRequest(
@@ -282,9 +292,16 @@ class TurnMux:
             if entry.reader.completed:
                 del self._turns[message.turn.turn_id]
         elif body == "refused":
-            entry = self._turns.pop(message.refused.turn_id, None)
-            if entry is not None:
-                entry.feed.fail(from_message(message.refused.error))
+            entry = self._turns.get(message.refused.turn_id)
+            if entry is None:
+                return
+            refusal = from_message(message.refused.error)
+            if isinstance(refusal, errors.NotFound) and entry.reader.accepted:
+                entry.reader.start_again()
+                self._ask(stream, entry)
+                return
+            del self._turns[message.refused.turn_id]
+            entry.feed.fail(refusal)
         elif body == "detached":
             entry = self._turns.get(message.detached.turn_id)
             if entry is None:
@@ -470,6 +487,9 @@ class RpcSource:
                 failure = from_grpc(error)
             if self._reader.completed:
                 return
+            if isinstance(failure, errors.NotFound) and self._reader.accepted and self._request is not None:
+                self._reader.start_again()
+                continue
             away_since = loop.time() if away_since is None else away_since
             if not isinstance(failure, _TRANSIENT) or loop.time() - away_since >= self._give_up_after:
                 raise failure

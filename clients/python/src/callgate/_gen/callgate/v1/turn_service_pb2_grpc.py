@@ -127,7 +127,9 @@ class TurnServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AttachTurn(self, request, context):
-        """Streams a turn's events after a given one, then what follows.
+        """Streams a turn's events after a given one, then what follows. `not_found` of a
+        turn that the caller started: it was lost with a process, and nothing of it
+        that must not run twice was sent; RunTurn with the same contents starts it again.
         Roles: orchestrator, observer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
