@@ -1,6 +1,7 @@
 //! All integration tests, in one binary.
 //!
-//! Never starts a process or opens a socket.
+//! Vectors and properties first; then what goes over the wire, against a sidecar of its own per test.
+//! Never reaches beyond this machine.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,4 +14,6 @@ mod inputs;
 mod json_properties;
 mod json_schema_suite;
 mod small_stacks;
+mod support;
+mod turns;
 mod vectors_json;

@@ -1,0 +1,24 @@
+//! What tests over the wire share: a sidecar process, scripted executors, an orchestrator, tools.
+//!
+//! Everything waits for events, never for time to pass, and at most [`PATIENCE`]. Never leaves a process
+//! behind.
+
+pub(crate) mod executor;
+pub(crate) mod failure;
+pub(crate) mod orchestrator;
+pub(crate) mod sidecar;
+pub(crate) mod tools;
+
+use std::future::Future;
+use std::time::Duration;
+
+/// Longest wait for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for what must happen, at most [`PATIENCE`].
+pub(crate) async fn soon<T>(what: &str, happens: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, happens).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited in vain for {what}"),
+    }
+}
