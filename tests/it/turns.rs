@@ -523,6 +523,90 @@ async fn what_must_be_asked_is_not_run_without_an_approver() {
 }
 
 #[tokio::test]
+async fn an_exclusive_call_runs_alone() {
+    let alone = pb::ToolDefinition {
+        exclusive: true,
+        ..tools::named("alone", tools::echo())
+    };
+    let (_sidecar, mut executor, orchestrator) =
+        set_up(Setup::default(), [tools::echo(), alone]).await;
+    let calls = [
+        call("a", "echo", "{}"),
+        call("b", "alone", "{}"),
+        call("c", "echo", "{}"),
+        call("d", "echo", "{}"),
+    ];
+    let mut events = orchestrator.run(turn("t", calls)).await;
+    // Each time everything that may run is there before anything is answered.
+    for expected in [vec!["a"], vec!["b"], vec!["c", "d"]] {
+        let mut work = Vec::new();
+        for _ in 0..expected.len() {
+            work.push(executor.work().await);
+        }
+        let ids: Vec<&str> = work
+            .iter()
+            .map(|request| request.call_id.as_str())
+            .collect();
+        assert_eq!(ids, expected);
+        for request in &work {
+            executor.answer_text(request, "").await;
+        }
+    }
+    let completed = events.completed().await;
+    assert_eq!(completed.results.len(), 4);
+}
+
+#[tokio::test]
+async fn no_more_calls_than_max_parallel_run_at_once() {
+    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let calls = ["a", "b", "c", "d", "e"].map(|id| call(id, "echo", "{}"));
+    let mut request = turn("t", calls);
+    request.max_parallel = Some(2);
+    let mut events = orchestrator.run(request).await;
+    let mut running = std::collections::VecDeque::new();
+    running.push_back(executor.work().await);
+    running.push_back(executor.work().await);
+    for expected in ["c", "d", "e"] {
+        executor
+            .answer_text(&running.pop_front().unwrap(), "")
+            .await;
+        let next = executor.work().await;
+        assert_eq!(next.call_id, expected);
+        running.push_back(next);
+    }
+    for request in running {
+        executor.answer_text(&request, "").await;
+    }
+    let completed = events.completed().await;
+    assert!(completed.results.iter().all(|result| !result.is_error));
+    let mut none = turn("u", [call("c", "echo", "{}")]);
+    none.max_parallel = Some(0);
+    assert_eq!(
+        failure::code(&orchestrator.refused(none).await),
+        "invalid_request"
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_lets_the_next_one_of_a_narrow_turn_start() {
+    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let mut request = turn("t", ["a", "b"].map(|id| call(id, "echo", "{}")));
+    request.max_parallel = Some(1);
+    let mut events = orchestrator.run(request).await;
+    let work = executor.work().await;
+    let failed = pb::ToolResult {
+        is_error: true,
+        ..text_result("no")
+    };
+    executor.answer(&work.execution, failed).await;
+    let work = executor.work().await;
+    executor.answer_text(&work, "yes").await;
+    let completed = events.completed().await;
+    assert_eq!(code_of(&completed, "a"), "tool_execution_failed");
+    assert_eq!(code_of(&completed, "b"), "");
+}
+
+#[tokio::test]
 async fn a_stop_flag_ends_the_run_also_together_with_an_error() {
     let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
     for (run, is_error) in [("good", false), ("bad", true)] {

@@ -188,6 +188,8 @@ impl TurnMachine {
             Input::CancelRequested(cancel) => self.on_cancel(now, &cancel),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
+        // Whatever ended may have made room for the next.
+        self.claim_ready(now, view);
         self.settle(now);
         self.take_effects()
     }
@@ -201,7 +203,6 @@ impl TurnMachine {
         for position in 0..self.calls.len() {
             self.decide(position, now, view);
         }
-        self.claim_ready(now, view);
     }
 
     fn announce_accepted(&mut self) {

@@ -67,7 +67,6 @@ impl TurnMachine {
                 Some(instance) => self.expect(position, instance, now, view),
             }
         }
-        self.claim_ready(now, view);
     }
 
     /// A cancelled turn does not go on: whatever has not ended, ends.
