@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::call::ToolCall;
 use super::ids::{RunId, SessionId, TurnId};
 use super::limits::Limits;
-use super::provider::ProviderFormat;
+use super::provider::{MESSAGE_BYTES_MAX, ProviderFormat};
 
 /// A turn as an orchestrator asks for it, names checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,10 +92,15 @@ pub enum AdmissionError {
 /// The earliest failing check, see [`AdmissionError`].
 pub fn admit(request: &TurnRequest, limits: &Limits) -> Result<(), AdmissionError> {
     at_most("calls_max", request.calls.len(), limits.calls_max)?;
+    // A provider's message may stand in for it, and is larger.
+    let model_message_max = match request.format {
+        None => limits.model_message_bytes_max,
+        Some(_) => limits.model_message_bytes_max.max(MESSAGE_BYTES_MAX),
+    };
     at_most(
         "model_message_bytes_max",
         request.model_message.len(),
-        limits.model_message_bytes_max,
+        model_message_max,
     )?;
     let bytes: usize = request
         .calls

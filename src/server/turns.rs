@@ -44,6 +44,12 @@ impl Turns {
         let view = View::read(request.view.as_ref())?;
         let cancel = pb::OnDisconnect::try_from(request.on_disconnect)
             .is_ok_and(|meaning| meaning == pb::OnDisconnect::Cancel);
+        let allowed = self.engine.limits().model_message_bytes_max;
+        at_most(
+            "model_message_bytes_max",
+            request.model_message.len(),
+            allowed,
+        )?;
         let request = convert::turn_request(request, || self.engine.mint_turn_id())?;
         let attached = self.engine.start_turn(request, view.output).await?;
         Ok(Followed {
@@ -103,15 +109,8 @@ impl Turns {
 
     fn reason(&self, reason: String) -> Result<String, Failure> {
         let allowed = self.engine.limits().reason_bytes_max;
-        match reason.len() as u64 > allowed {
-            true => Err(Failure::limit(
-                "reason_bytes_max",
-                allowed,
-                reason.len() as u64,
-                false,
-            )),
-            false => Ok(reason),
-        }
+        at_most("reason_bytes_max", reason.len(), allowed)?;
+        Ok(reason)
     }
 
     async fn look(&self, turn_id: &str, session_id: &str) -> Result<Looked, Failure> {
@@ -172,6 +171,13 @@ impl Turns {
         };
         turn.model_message.clear();
         turn
+    }
+}
+
+fn at_most(limit: &'static str, actual: usize, allowed: u64) -> Result<(), Failure> {
+    match actual as u64 > allowed {
+        true => Err(Failure::limit(limit, allowed, actual as u64, false)),
+        false => Ok(()),
     }
 }
 

@@ -434,6 +434,80 @@ async fn a_provider_message_comes_in_and_its_tool_messages_go_out() {
 }
 
 #[tokio::test]
+async fn a_broken_provider_message_refuses_the_turn() {
+    let (_sidecar, _executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let of = |message: &str| pb::RunTurnRequest {
+        session_id: "s".to_owned(),
+        turn_id: "t".to_owned(),
+        provider_message: Some(pb::ProviderMessage {
+            format: pb::ProviderFormat::OpenaiChat as i32,
+            message_json: message.to_owned().into(),
+            finish_reason: String::new(),
+        }),
+        ..pb::RunTurnRequest::default()
+    };
+    for message in [
+        "",
+        "[]",
+        "{",
+        r#"{"role":"user"}"#,
+        r#"{"tool_calls":[{"id":"a"}]}"#,
+    ] {
+        let status = orchestrator.refused(of(message)).await;
+        assert_eq!(
+            failure::code(&status),
+            "provider_message_invalid",
+            "{message}"
+        );
+    }
+    let mut formless = of("{}");
+    formless.provider_message.as_mut().unwrap().format = 0;
+    let status = orchestrator.refused(formless).await;
+    assert_eq!(failure::code(&status), "provider_message_invalid");
+    let mut both = of("{}");
+    both.calls = vec![call("c", "echo", "{}")];
+    assert_eq!(
+        failure::code(&orchestrator.refused(both).await),
+        "invalid_request"
+    );
+}
+
+#[tokio::test]
+async fn a_provider_message_may_be_larger_than_a_named_model_message() {
+    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let text = "x".repeat(900 * 1024);
+    let call = |id: &str| {
+        format!(
+            r#"{{"id":"{id}","type":"function","function":{{"name":"echo","arguments":"{{\"text\":\"{text}\"}}"}}}}"#
+        )
+    };
+    let message = format!(
+        r#"{{"role":"assistant","tool_calls":[{},{}]}}"#,
+        call("a"),
+        call("b")
+    );
+    let request = pb::RunTurnRequest {
+        session_id: "s".to_owned(),
+        turn_id: "t".to_owned(),
+        provider_message: Some(pb::ProviderMessage {
+            format: pb::ProviderFormat::OpenaiChat as i32,
+            message_json: message.clone().into(),
+            finish_reason: String::new(),
+        }),
+        ..pb::RunTurnRequest::default()
+    };
+    let mut events = orchestrator.run(request).await;
+    for _ in 0..2 {
+        let work = executor.work().await;
+        executor.answer_text(&work, "").await;
+    }
+    let completed = events.completed().await;
+    assert!(completed.results.iter().all(|result| !result.is_error));
+    let stored = orchestrator.get_turn("t").await.unwrap();
+    assert_eq!(stored.model_message.len(), message.len());
+}
+
+#[tokio::test]
 async fn a_call_outside_the_toolset_is_not_found() {
     let (_sidecar, mut executor, orchestrator) =
         set_up(Setup::default(), [tools::echo(), tools::write()]).await;

@@ -11,6 +11,9 @@ use super::ids::{CallId, ToolName};
 use super::result::{CallResult, Content};
 use super::tool::SharedTool;
 
+/// Largest message of a model that is read, in bytes.
+pub const MESSAGE_BYTES_MAX: u64 = 3 * 1024 * 1024;
+
 /// A provider's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderFormat {

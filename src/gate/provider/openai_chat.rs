@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{Appended, Export, Loss, MessageError, placeholder};
+use super::{Appended, Export, Loss, MESSAGE_BYTES_MAX, MessageError, placeholder};
 use crate::gate::call::ToolCall;
 use crate::gate::ids::{CallId, IdError, ToolName};
 use crate::gate::json::{Document, JsonLimits, Kind, Value};
@@ -19,7 +19,7 @@ const NAME_MAX: usize = 64;
 
 fn limits() -> JsonLimits {
     JsonLimits {
-        bytes_max: 3 * 1024 * 1024,
+        bytes_max: usize::try_from(MESSAGE_BYTES_MAX).unwrap_or(usize::MAX),
         depth_max: 64,
         nodes_max: 500_000,
     }
@@ -36,6 +36,9 @@ pub(super) fn read_calls(
     message: &Bytes,
     finish_reason: &str,
 ) -> Result<Vec<ToolCall>, MessageError> {
+    if message.is_empty() {
+        return Err(error("$", "is missing"));
+    }
     let document = Document::parse_object(message, &limits())
         .map_err(|problem| error("$", format!("cannot be read: {problem}")))?;
     let root = document.root();
