@@ -73,7 +73,7 @@ impl Inbox {
 fn is_report(input: &Input) -> bool {
     matches!(
         input,
-        Input::ExecutorProgressed { .. } | Input::ExecutorPrinted { .. }
+        Input::ExecutorProgressed { .. } | Input::ExecutorPrinted { .. } | Input::ToolsChanged
     )
 }
 

@@ -228,24 +228,27 @@ impl Engine {
         self.turns.end(turn, (bytes + results + 1_024) as u64);
     }
 
-    /// A turn has ended its run. Another turn of a cancelled run does not go on.
+    /// A turn has ended its run. Another turn of it learns that, and does not go on if it is cancelled.
     fn run_ended(&self, run: &RunSummary, by: &Arc<Turn>) {
         if run.state == RunState::Active {
             return;
         }
         self.runs.set(run);
-        if run.state != RunState::Cancelled {
-            return;
-        }
         for turn in self.turns.running_turns(Some((&run.session, &run.run))) {
-            if !Arc::ptr_eq(&turn, by) {
-                let cancel = Cancel {
+            if Arc::ptr_eq(&turn, by) {
+                continue;
+            }
+            let input = match run.state {
+                RunState::Cancelled => Input::CancelRequested(Cancel {
                     scope: CancelScope::Run,
                     reason: run.end_reason.clone(),
                     grace_ms: self.settings.cancel_grace_ms,
-                };
-                turn.inbox.push(Input::CancelRequested(cancel), None);
-            }
+                }),
+                RunState::Active | RunState::Completed | RunState::Error => {
+                    Input::RunEnded(run.clone())
+                }
+            };
+            turn.inbox.push(input, None);
         }
     }
 }

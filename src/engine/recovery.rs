@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::turn::{Turn, stored_calls};
+use super::verbs::{active_summary, answer};
 use super::{Engine, EngineError, turn_task};
 use crate::gate::event::{RunState, RunSummary};
 use crate::gate::record::{Record, StoredTurn};
 use crate::gate::turn::{Input, TurnMachine};
-use crate::store::StoreError;
 
 impl Engine {
     /// Takes up every turn that had not ended. Call once, before the first request.
@@ -27,7 +27,12 @@ impl Engine {
             .store(has_history || !open_turns.is_empty(), Ordering::Relaxed);
         let mut records = Vec::with_capacity(open_turns.len());
         let mut recovered = Vec::with_capacity(open_turns.len());
-        for stored in open_turns {
+        for mut stored in open_turns {
+            let run = self.run_of(&stored).await?;
+            if run.state == RunState::Cancelled {
+                // The turn had not learned of it yet.
+                stored.cancelling.get_or_insert(run.end_reason.clone());
+            }
             let machine = TurnMachine::restore(&stored);
             let epoch = stored.epoch.saturating_add(1);
             records.push(Record::TurnRecovered {
@@ -35,41 +40,40 @@ impl Engine {
                 epoch,
             });
             let turn = Turn::new(machine.spec().clone(), epoch, stored_calls(&stored), None);
-            recovered.push((Arc::new(turn), machine));
+            recovered.push((Arc::new(turn), machine, run));
         }
         if records.is_empty() {
             return Ok(0);
         }
-        let committed = self.store.commit(records).await.unwrap_or_else(|_| {
-            Err(StoreError::Unavailable {
-                problem: "the store is closed".to_owned(),
-            })
-        });
-        committed?;
+        answer(self.store.commit(records)).await?;
         let count = recovered.len();
-        for (turn, machine) in recovered {
-            self.take_up(turn, machine);
+        for (turn, machine, run) in recovered {
+            self.take_up(turn, machine, run);
         }
         Ok(count)
     }
 
-    fn take_up(self: &Arc<Self>, turn: Arc<Turn>, machine: TurnMachine) {
-        let spec = turn.spec.clone();
-        let run = RunSummary {
-            session: spec.session().clone(),
-            run: spec.run().clone(),
-            state: RunState::Active,
-            rounds: spec.round,
-            end_code: String::new(),
-            end_reason: String::new(),
-            started_at: spec.run_started_at,
-            ended_at: None,
-        };
+    /// The run of a turn as the store has it.
+    async fn run_of(&self, stored: &StoredTurn) -> Result<RunSummary, EngineError> {
+        let spec = &stored.spec;
+        let known = self
+            .store
+            .read_run(spec.session().clone(), spec.run().clone());
+        let known = answer(known).await?;
+        Ok(known.unwrap_or_else(|| active_summary(spec)))
+    }
+
+    fn take_up(self: &Arc<Self>, turn: Arc<Turn>, machine: TurnMachine, run: RunSummary) {
+        let mut first = Vec::new();
+        if run.state != RunState::Active {
+            first.push(Input::RunEnded(run.clone()));
+        }
+        first.push(Input::Recovered);
         self.runs.resume_turn(run, self.now());
         if self.turns.insert(turn.clone()).is_err() {
             return;
         }
-        let task = turn_task::run(self.clone(), turn, machine, vec![Input::Recovered]);
+        let task = turn_task::run(self.clone(), turn, machine, first);
         self.tasks.spawn("turn", task);
     }
 }

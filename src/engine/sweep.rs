@@ -1,4 +1,5 @@
-//! What happens on its own now and then: heartbeats of silent turns, and forgetting old ones.
+//! What happens on its own now and then: heartbeats of silent turns, forgetting old ones, and telling
+//! turns that tools have changed.
 //!
 //! One task for all turns, so that a turn costs no timer of its own. Never ends a turn.
 
@@ -11,6 +12,7 @@ use super::Engine;
 use crate::gate::call::CallState;
 use crate::gate::event::Event;
 use crate::gate::ids::UnixMillis;
+use crate::gate::turn::Input;
 
 /// How often silent turns are looked for.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
@@ -26,14 +28,22 @@ impl Engine {
             let mut forgets = interval(FORGET_EVERY);
             heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
             forgets.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut tools = engine.directory.watch();
             loop {
                 tokio::select! {
                     () = engine.tasks.stopped() => return,
+                    Ok(()) = tools.changed() => engine.tell_tools_changed(),
                     _ = heartbeats.tick() => engine.send_heartbeats(),
                     _ = forgets.tick() => engine.forget_old_turns().await,
                 }
             }
         });
+    }
+
+    fn tell_tools_changed(&self) {
+        for turn in self.turns.running_turns(None) {
+            turn.inbox.push(Input::ToolsChanged, None);
+        }
     }
 
     fn send_heartbeats(&self) {

@@ -532,7 +532,7 @@ async fn deliver(turn: &Turn, input: Input) {
     let _ = dealt_with.await;
 }
 
-async fn answer<T>(answer: Answer<T>) -> Result<T, EngineError> {
+pub(super) async fn answer<T>(answer: Answer<T>) -> Result<T, EngineError> {
     let outcome = answer.await.unwrap_or_else(|_| {
         Err(StoreError::Unavailable {
             problem: "the store is closed".to_owned(),
@@ -586,7 +586,7 @@ fn position_in(spec: &TurnSpec, call: &CallId) -> Option<CallIndex> {
 }
 
 /// The run as a turn that never ran leaves it.
-fn active_summary(spec: &TurnSpec) -> RunSummary {
+pub(super) fn active_summary(spec: &TurnSpec) -> RunSummary {
     RunSummary {
         session: spec.session().clone(),
         run: spec.run().clone(),

@@ -568,6 +568,35 @@ async fn a_tool_that_changed_since_the_model_saw_it_does_not_run() {
 }
 
 #[tokio::test]
+async fn a_tool_that_changed_while_its_call_waited_does_not_run() {
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), []).await;
+    let busy = pb::Hello {
+        max_concurrent_executions: 1,
+        ..hello("box", [tools::echo()])
+    };
+    executor.hang_up();
+    executor = Executor::join(&sidecar, busy).await;
+    let calls = [call("a", "echo", "{}"), call("b", "echo", "{}")];
+    let mut events = orchestrator.run(turn("t", calls)).await;
+    let work = executor.work().await;
+    let changed = pb::ToolDefinition {
+        description: "Does something else.".to_owned(),
+        ..tools::echo()
+    };
+    executor
+        .say(pb::connect_request::Body::ToolUpdate(pb::ToolUpdate {
+            update_id: "u".to_owned(),
+            upsert: vec![changed],
+            remove: Vec::new(),
+        }))
+        .await;
+    executor.answer_text(&work, "").await;
+    let completed = events.completed().await;
+    assert_eq!(code_of(&completed, "a"), "");
+    assert_eq!(code_of(&completed, "b"), "tool_changed");
+}
+
+#[tokio::test]
 async fn what_must_be_asked_is_not_run_without_an_approver() {
     let (_sidecar, mut executor, orchestrator) = set_up(
         Setup::default(),
@@ -709,6 +738,31 @@ async fn a_stop_flag_ends_the_run_also_together_with_an_error() {
         assert_eq!(status.code(), tonic::Code::FailedPrecondition);
         assert_eq!(failure::code(&status), "run_not_active");
     }
+}
+
+#[tokio::test]
+async fn a_turn_that_outlives_its_run_says_that_the_loop_must_end() {
+    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let mut slow = orchestrator
+        .run(turn("slow", [call("c", "echo", "{}")]))
+        .await;
+    let held = executor.work().await;
+    let mut fast = orchestrator
+        .run(turn("fast", [call("c", "echo", "{}")]))
+        .await;
+    let work = executor.work().await;
+    let last = pb::ToolResult {
+        stop_flag: true,
+        ..text_result("that was it")
+    };
+    executor.answer(&work.execution, last).await;
+    assert!(fast.completed().await.stop);
+    executor.answer_text(&held, "late").await;
+    let completed = slow.completed().await;
+    assert_eq!(completed.outcome(), pb::TurnOutcome::Completed);
+    assert_eq!(text_of(result_of(&completed, "c")), "late");
+    assert!(completed.stop, "{completed:?}");
+    assert_eq!(completed.run.unwrap().state(), pb::RunState::Completed);
 }
 
 #[tokio::test]

@@ -114,7 +114,16 @@ impl TurnMachine {
         if !wanted {
             return false;
         }
-        let Some(tool) = call.tool.clone() else {
+        self.is_still_registered(index, now, view)
+    }
+
+    /// Whether the tool is still the one that was checked; ends the call if it is not.
+    fn is_still_registered(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
+        let Some(tool) = self
+            .calls
+            .get(index.get())
+            .and_then(|call| call.tool.clone())
+        else {
             return false;
         };
         let name = &tool.definition.name;
@@ -131,6 +140,19 @@ impl TurnMachine {
             End::refused(refusal, NotExecuted::ToolUnavailable),
         );
         false
+    }
+
+    /// A call that waits for a tool that is no longer there waits in vain.
+    pub(super) fn on_tools_changed(&mut self, now: UnixMillis, view: &View<'_>) {
+        for position in 0..self.calls.len() {
+            let waiting = self.calls.get(position).filter(|call| {
+                call.state == CallState::Scheduled
+                    && matches!(call.place, Place::Home | Place::Waiting { .. })
+            });
+            if let Some(index) = waiting.map(|call| call.index) {
+                self.is_still_registered(index, now, view);
+            }
+        }
     }
 
     /// Emits the dispatch of one call. The only place that does.
@@ -239,7 +261,9 @@ impl TurnMachine {
         }
         let may_repeat = never_started || call.is_repeatable();
         if may_repeat && call.attempts < view.settings.attempts_max {
-            self.claim(of.call, now, view.settings.queue_timeout_ms);
+            if self.is_still_registered(of.call, now, view) {
+                self.claim(of.call, now, view.settings.queue_timeout_ms);
+            }
             return;
         }
         let name = call.tool_name.to_string();

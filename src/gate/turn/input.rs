@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 
-use crate::gate::event::{Attempt, OutputChunk, Progress};
+use crate::gate::event::{Attempt, OutputChunk, Progress, RunSummary};
 use crate::gate::ids::{CallIndex, InstanceId};
 use crate::gate::result::ToolResult;
 
@@ -68,6 +68,10 @@ pub enum Input {
     },
     /// Somebody wants a call or the turn to stop.
     CancelRequested(Cancel),
+    /// Something else has ended the turn's run.
+    RunEnded(RunSummary),
+    /// Tools came, changed or went.
+    ToolsChanged,
     /// A moment that [`deadline`](super::TurnMachine::deadline) named has come.
     DeadlineReached,
 }

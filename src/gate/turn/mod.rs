@@ -24,7 +24,7 @@ pub use input::{
 };
 
 use super::call::CallState;
-use super::event::{AcceptedCall, Event, TurnAccepted};
+use super::event::{AcceptedCall, Event, RunSummary, TurnAccepted};
 use super::ids::{CallId, CallIndex, ToolName, UnixMillis};
 use super::json::JsonLimits;
 use super::limits::Limits;
@@ -77,6 +77,8 @@ pub struct TurnMachine {
     open: usize,
     /// Why the turn is being cancelled.
     cancelling: Option<String>,
+    /// The run, if something else has ended it.
+    run_ended: Option<RunSummary>,
     ended: bool,
     /// Calls that this step ended; told once their record stands.
     ended_now: Vec<CallIndex>,
@@ -102,6 +104,7 @@ impl TurnMachine {
             ready: VecDeque::new(),
             active: 0,
             cancelling: None,
+            run_ended: None,
             ended: false,
             ended_now: Vec::new(),
             persist: Vec::new(),
@@ -186,6 +189,8 @@ impl TurnMachine {
             Input::ExecutorRejected { of, reason } => self.on_rejected(now, of, reason, view),
             Input::ExecutorLost { of, proof } => self.on_lost(now, of, proof, view),
             Input::CancelRequested(cancel) => self.on_cancel(now, &cancel),
+            Input::RunEnded(run) => self.run_ended = Some(run),
+            Input::ToolsChanged => self.on_tools_changed(now, view),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
         // Whatever ended may have made room for the next.

@@ -230,7 +230,7 @@ impl TurnMachine {
             .map(|reason| Refusal::Cancelled { reason }.into_error());
         let completed = Arc::new(TurnCompleted {
             outcome,
-            stop: stop_reason(outcome, &run),
+            stop: self.stop_reason(outcome, &run),
             results,
             run,
             error,
@@ -258,14 +258,16 @@ impl TurnMachine {
 
     /// The run as this turn leaves it.
     pub(super) fn run_after(&self, now: UnixMillis) -> RunSummary {
-        let stopped = self
-            .calls
-            .iter()
-            .filter_map(|call| call.result.as_ref())
-            .any(|result| result.stop_flag);
+        if let Some(ended) = &self.run_ended {
+            // An end stays as it is.
+            return RunSummary {
+                rounds: ended.rounds.max(self.spec.round),
+                ..ended.clone()
+            };
+        }
         let (state, end_code, end_reason) = match &self.cancelling {
             Some(reason) => (RunState::Cancelled, "tool_cancelled", reason.as_str()),
-            None if stopped => (RunState::Completed, "", "a tool ended the run"),
+            None if self.has_stop_flag() => (RunState::Completed, "", "a tool ended the run"),
             None => (RunState::Active, "", ""),
         };
         RunSummary {
@@ -279,12 +281,19 @@ impl TurnMachine {
             ended_at: (state != RunState::Active).then_some(now),
         }
     }
-}
 
-fn stop_reason(outcome: TurnOutcome, run: &RunSummary) -> Option<StopReason> {
-    match (outcome, run.state) {
-        (TurnOutcome::Completed, RunState::Active) => None,
-        (TurnOutcome::Completed, _) => Some(StopReason::Tool),
-        (TurnOutcome::Cancelled | TurnOutcome::Error, _) => Some(StopReason::RunEnded),
+    fn stop_reason(&self, outcome: TurnOutcome, run: &RunSummary) -> Option<StopReason> {
+        match (outcome, run.state) {
+            (TurnOutcome::Completed, RunState::Active) => None,
+            (TurnOutcome::Completed, _) if self.has_stop_flag() => Some(StopReason::Tool),
+            (TurnOutcome::Completed | TurnOutcome::Cancelled | TurnOutcome::Error, _) => {
+                Some(StopReason::RunEnded)
+            }
+        }
+    }
+
+    fn has_stop_flag(&self) -> bool {
+        let results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        results.into_iter().any(|result| result.stop_flag)
     }
 }
