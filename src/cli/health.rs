@@ -43,13 +43,12 @@ impl Health {
         let request = HealthCheckRequest {
             service: self.name.clone(),
         };
-        let answer = health
-            .check(request)
-            .await
-            .map_err(|status| match status.code() == Code::NotFound {
+        let answer = health.check(request).await.map_err(|status| {
+            match status.code() == Code::NotFound {
                 true => Outcome::failed(format!("no health is told for `{}`", self.name)),
                 false => failed(&status),
-            })?;
+            }
+        })?;
         let status = answer.into_inner().status();
         let text = word(status.as_str_name(), "");
         match self.json {

@@ -27,6 +27,8 @@ pub(super) struct Item {
 struct Inner {
     items: VecDeque<Item>,
     waker: Option<Waker>,
+    /// The waiter should look at the time.
+    nudged: bool,
 }
 
 /// Where a turn's inputs wait.
@@ -48,16 +50,25 @@ impl Inbox {
         }
     }
 
+    /// Wakes the waiter without an input, so that it looks at the time.
+    pub(super) fn nudge(&self) {
+        let mut inner = self.inner.lock();
+        inner.nudged = true;
+        if let Some(waker) = inner.waker.take() {
+            waker.wake();
+        }
+    }
+
     /// What waits now; nothing if nothing does.
     pub(super) fn take(&self) -> VecDeque<Item> {
         std::mem::take(&mut self.inner.lock().items)
     }
 
-    /// Waits until something is there. One waiter at a time.
+    /// Waits until something is there, or a nudge comes. One waiter at a time.
     pub(super) async fn ready(&self) {
         poll_fn(|context| {
             let mut inner = self.inner.lock();
-            if !inner.items.is_empty() {
+            if !inner.items.is_empty() || std::mem::take(&mut inner.nudged) {
                 return Poll::Ready(());
             }
             match &mut inner.waker {

@@ -1,5 +1,5 @@
-//! What happens on its own now and then: heartbeats of silent turns, forgetting old ones, and telling
-//! turns that tools have changed.
+//! What happens on its own now and then: heartbeats of silent turns, deadlines that come near,
+//! forgetting old turns, and telling turns that tools have changed.
 //!
 //! One task for all turns, so that a turn costs no timer of its own. Never ends a turn.
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Engine;
+use super::turn_task::NEAR_MS;
 use crate::gate::call::CallState;
 use crate::gate::event::Event;
 use crate::gate::ids::UnixMillis;
@@ -33,7 +34,10 @@ impl Engine {
                 tokio::select! {
                     () = engine.tasks.stopped() => return,
                     Ok(()) = tools.changed() => engine.tell_tools_changed(),
-                    _ = heartbeats.tick() => engine.send_heartbeats(),
+                    _ = heartbeats.tick() => {
+                        engine.nudge_due_turns();
+                        engine.send_heartbeats();
+                    }
                     _ = forgets.tick() => engine.forget_old_turns().await,
                 }
             }
@@ -43,6 +47,19 @@ impl Engine {
     fn tell_tools_changed(&self) {
         for turn in self.turns.running_turns(None) {
             turn.inbox.push(Input::ToolsChanged, None);
+        }
+    }
+
+    /// Turns for which a far moment has come near set a timer of their own.
+    fn nudge_due_turns(&self) {
+        if self.turns.running() == 0 {
+            return;
+        }
+        let near = self.clock.now_ms().saturating_add(NEAR_MS);
+        for turn in self.turns.running_turns(None) {
+            if turn.due_at() <= near {
+                turn.inbox.nudge();
+            }
         }
     }
 

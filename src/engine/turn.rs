@@ -4,7 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio_stream::Stream;
@@ -31,6 +31,8 @@ pub struct Turn {
     pub(super) snapshot: Option<Arc<ToolSnapshot>>,
     /// A reader wants output.
     wants_output: AtomicBool,
+    /// When the machine wants to be told that a moment has come, in Unix milliseconds.
+    due_at: AtomicU64,
 }
 
 impl Turn {
@@ -47,7 +49,18 @@ impl Turn {
             inbox: Arc::default(),
             snapshot,
             wants_output: AtomicBool::new(false),
+            due_at: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// When something is due, in Unix milliseconds.
+    pub(super) fn due_at(&self) -> u64 {
+        self.due_at.load(Ordering::Relaxed)
+    }
+
+    /// Says when something is due.
+    pub(super) fn set_due_at(&self, due_at: u64) {
+        self.due_at.store(due_at, Ordering::Relaxed);
     }
 
     /// The position of the call with that id.

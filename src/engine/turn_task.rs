@@ -24,6 +24,9 @@ use crate::store::StoreError;
 const RETRY_MIN_MS: u64 = 50;
 const RETRY_MAX_MS: u64 = 2_000;
 
+/// A moment that is nearer than this gets a timer, in milliseconds. More than two sweeps.
+pub(super) const NEAR_MS: u64 = 2_500;
+
 /// What performing a list led to at once.
 #[derive(Default)]
 struct Outcome {
@@ -117,19 +120,34 @@ impl TurnTask {
     }
 
     /// The next inputs: what came, or that a moment has come.
+    ///
+    /// Nearly every turn ends long before anything is due, so a timer of its own is only set for a
+    /// moment that is near; the sweep nudges the turn when one that was far comes near.
     async fn next(&self) -> VecDeque<Item> {
-        let items = self.turn.inbox.take();
-        if !items.is_empty() {
-            return items;
-        }
-        let Some(deadline) = self.machine.deadline() else {
-            self.turn.inbox.ready().await;
-            return self.turn.inbox.take();
-        };
-        let sleep = tokio::time::sleep_until(self.engine.clock.instant_of(deadline.0));
-        tokio::select! {
-            () = self.turn.inbox.ready() => self.turn.inbox.take(),
-            () = sleep => VecDeque::from([Item { input: Input::DeadlineReached, done: None }]),
+        loop {
+            let items = self.turn.inbox.take();
+            if !items.is_empty() {
+                return items;
+            }
+            let due = self
+                .machine
+                .deadline()
+                .map_or(u64::MAX, |deadline| deadline.0);
+            let now = self.engine.clock.now_ms();
+            if due <= now {
+                let input = Input::DeadlineReached;
+                return VecDeque::from([Item { input, done: None }]);
+            }
+            self.turn.set_due_at(due);
+            if due - now > NEAR_MS {
+                self.turn.inbox.ready().await;
+                continue;
+            }
+            let sleep = tokio::time::sleep_until(self.engine.clock.instant_of(due));
+            tokio::select! {
+                () = self.turn.inbox.ready() => {}
+                () = sleep => {}
+            }
         }
     }
 
