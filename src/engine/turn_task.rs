@@ -27,6 +27,9 @@ const RETRY_MAX_MS: u64 = 2_000;
 /// A moment that is nearer than this gets a timer, in milliseconds. More than two sweeps.
 pub(super) const NEAR_MS: u64 = 2_500;
 
+/// How long the record of a turn's beginning may wait for the next one, in milliseconds.
+const LATER_MS: u64 = 3_000;
+
 /// What performing a list led to at once.
 #[derive(Default)]
 struct Outcome {
@@ -45,6 +48,8 @@ pub(super) async fn run(
         engine,
         turn,
         machine,
+        later: Vec::new(),
+        later_until: u64::MAX,
     };
     let mut items: VecDeque<Item> = first
         .into_iter()
@@ -86,6 +91,10 @@ struct TurnTask {
     engine: Arc<Engine>,
     turn: Arc<Turn>,
     machine: TurnMachine,
+    /// Records that may follow later, and wait to be written together with the next one.
+    later: Vec<Record>,
+    /// When they are written at the latest, in Unix milliseconds.
+    later_until: u64,
 }
 
 impl TurnTask {
@@ -123,7 +132,7 @@ impl TurnTask {
     ///
     /// Nearly every turn ends long before anything is due, so a timer of its own is only set for a
     /// moment that is near; the sweep nudges the turn when one that was far comes near.
-    async fn next(&self) -> VecDeque<Item> {
+    async fn next(&mut self) -> VecDeque<Item> {
         loop {
             let items = self.turn.inbox.take();
             if !items.is_empty() {
@@ -134,10 +143,15 @@ impl TurnTask {
                 .deadline()
                 .map_or(u64::MAX, |deadline| deadline.0);
             let now = self.engine.clock.now_ms();
+            if self.later_until <= now {
+                let records = std::mem::take(&mut self.later);
+                self.write_after(records).await;
+            }
             if due <= now {
                 let input = Input::DeadlineReached;
                 return VecDeque::from([Item { input, done: None }]);
             }
+            let due = due.min(self.later_until);
             self.turn.set_due_at(due);
             if due - now > NEAR_MS {
                 self.turn.inbox.ready().await;
@@ -234,28 +248,54 @@ impl TurnTask {
 
     /// Writes records, waiting as long as the strictest of them asks.
     async fn persist(
-        &self,
+        &mut self,
         records: Vec<Record>,
         barrier: Option<Durability>,
     ) -> Result<(), StoreError> {
+        let mut records = records;
+        if !self.later.is_empty() {
+            records.splice(0..0, self.later.drain(..));
+            self.later_until = u64::MAX;
+        }
         match barrier {
             None | Some(Durability::After) => {
-                if self.engine.store.append(records.clone()).is_err() {
-                    // Too much waits: this turn waits with it. What need not be durable is not lost by
-                    // a store that fails: it is tried like the rest.
-                    self.commit_until_done(records).await;
+                if let [Record::TurnAccepted(_)] = records.as_slice() {
+                    // Most turns end at once: then one entry says it all.
+                    self.later = records;
+                    self.later_until = self.engine.clock.now_ms().saturating_add(LATER_MS);
+                } else {
+                    self.write_after(records).await;
                 }
                 Ok(())
             }
             Some(Durability::BeforeDispatch) => {
                 self.turn.log.wake();
-                commit(&self.engine, records).await
+                let written = commit(&self.engine, records.clone()).await;
+                if written.is_err() {
+                    // The dispatch is off, the turn is not.
+                    records.retain(|record| !matches!(record, Record::CallsDispatched { .. }));
+                    self.later = records;
+                }
+                written
             }
             Some(Durability::BeforeAnnounce) => {
                 self.turn.log.wake();
                 self.commit_until_done(records).await;
                 Ok(())
             }
+        }
+    }
+
+    /// Writes records that nothing waits for.
+    async fn write_after(&mut self, records: Vec<Record>) {
+        self.later_until = u64::MAX;
+        if records.is_empty() {
+            return;
+        }
+        if self.engine.store.append(records.clone()).is_err() {
+            // Too much waits: this turn waits with it. What need not be durable is not lost by a store
+            // that fails: it is tried like the rest.
+            self.commit_until_done(records).await;
         }
     }
 

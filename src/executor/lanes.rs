@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_stream::Stream;
 
 use super::session::SessionEnd;
@@ -16,12 +18,16 @@ use crate::pb::v1::ConnectResponse;
 
 /// Most control messages that wait to be sent. Beyond it the peer counts as not reading.
 const CONTROL_MAX: usize = 4_096;
+/// How long a message that is in no hurry waits for another one to travel with.
+const UNHURRIED: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 struct Inner {
     control: VecDeque<ConnectResponse>,
     work: VecDeque<ConnectResponse>,
     waker: Option<Waker>,
+    /// Something is queued that the carrier was not woken for.
+    unhurried: bool,
     /// Nothing more goes in; what is in still goes out, then this.
     end: Option<Option<SessionEnd>>,
     /// The reader is gone.
@@ -34,24 +40,37 @@ struct Inner {
 #[derive(Debug, Default)]
 pub struct Lanes {
     inner: Mutex<Inner>,
+    unhurried: Notify,
 }
 
 impl Lanes {
     /// Queues a control message. It may overtake work. False: nobody reads any more.
     pub fn control(&self, message: ConnectResponse) -> bool {
         let mut inner = self.inner.lock();
-        if inner.is_closed() {
-            return false;
-        }
-        if inner.control.len() >= CONTROL_MAX {
-            inner.end = Some(Some(SessionEnd::SlowReader));
-            inner.control.clear();
-            inner.work.clear();
-        } else {
-            inner.control.push_back(message);
-        }
+        let queued = inner.push_control(message);
         inner.wake();
-        true
+        queued
+    }
+
+    /// Queues a control message that nobody waits for: it travels with the next one, or after a while.
+    ///
+    /// A write of its own per acknowledgement would cost as much as the call.
+    pub fn control_unhurried(&self, message: ConnectResponse) -> bool {
+        let mut inner = self.inner.lock();
+        let queued = inner.push_control(message);
+        if queued && !std::mem::replace(&mut inner.unhurried, true) {
+            self.unhurried.notify_one();
+        }
+        queued
+    }
+
+    /// Sends unhurried messages that found nothing to travel with. Runs until it is dropped.
+    pub async fn flush_unhurried(&self) {
+        loop {
+            self.unhurried.notified().await;
+            tokio::time::sleep(UNHURRIED).await;
+            self.inner.lock().wake();
+        }
     }
 
     /// Queues work. False: nobody reads any more, and it was not sent.
@@ -98,6 +117,20 @@ impl Inner {
         self.end.is_some() || self.dropped
     }
 
+    fn push_control(&mut self, message: ConnectResponse) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        if self.control.len() >= CONTROL_MAX {
+            self.end = Some(Some(SessionEnd::SlowReader));
+            self.control.clear();
+            self.work.clear();
+        } else {
+            self.control.push_back(message);
+        }
+        true
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -127,6 +160,7 @@ impl Stream for LaneStream {
         match &mut inner.end {
             Some(reason) => Poll::Ready(reason.take().map(Err)),
             None => {
+                inner.unhurried = false;
                 inner.waker = Some(context.waker().clone());
                 Poll::Pending
             }

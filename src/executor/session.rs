@@ -343,6 +343,8 @@ impl Session {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.reset();
         let mut told_to_go = false;
+        let lanes = self.lanes.clone();
+        let mut flushing = std::pin::pin!(lanes.flush_unhurried());
         loop {
             let draining = async {
                 match told_to_go {
@@ -364,6 +366,7 @@ impl Session {
                     told_to_go = true;
                     self.tell_to_go(sessions);
                 }
+                () = flushing.as_mut() => {}
                 _ = ticks.tick() => {
                     if let Err(end) = self.tick(sessions) {
                         return Left::Ended(end);

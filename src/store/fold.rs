@@ -24,7 +24,8 @@ pub(super) enum Fact {
         at: UnixMillis,
         fact: TurnFact,
     },
-    RunEnded(RunSummary),
+    /// A run as something left it.
+    Run(RunSummary),
     ToolRegistered(Box<RestoredTool>),
     ToolRemoved(ToolName),
     ToolsetPut(Toolset),
@@ -68,7 +69,7 @@ impl Fact {
             Record::TurnRecovered { turn, epoch } => {
                 (turn, UnixMillis(0), TurnFact::Recovered { epoch: *epoch })
             }
-            Record::RunEnded(run) => return Fact::RunEnded(run.clone()),
+            Record::RunEnded(run) => return Fact::Run(run.clone()),
             Record::ToolRegistered(tool) => {
                 return Fact::ToolRegistered(Box::new(disk::as_restored(tool)));
             }
@@ -91,7 +92,7 @@ impl Fact {
                     None
                 }
             },
-            Fact::RunEnded(run) => Some(run.clone()),
+            Fact::Run(run) => Some(run.clone()),
             Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
             | Fact::ToolsetPut(_)
@@ -190,7 +191,7 @@ impl Catalog {
                 self.toolsets.remove(&name);
                 Some(Change::Toolset(name))
             }
-            Fact::Turn { .. } | Fact::RunEnded(_) => None,
+            Fact::Turn { .. } | Fact::Run(_) => None,
         }
     }
 

@@ -11,13 +11,28 @@ pub(super) const RECORD_BYTES_MAX: usize = 128 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head<'a> {
     pub(super) kind: Kind,
-    pub(super) session: &'a str,
-    pub(super) turn: &'a str,
-    pub(super) run: &'a str,
+    /// Names stay bytes: they are compared and hashed far more often than they are read.
+    pub(super) session: &'a [u8],
+    pub(super) turn: &'a [u8],
+    pub(super) run: &'a [u8],
     /// The latest moment that the record names.
     pub(super) at: u64,
     /// The run as the record leaves it.
     pub(super) run_state: Option<&'a [u8]>,
+}
+
+/// Reads only how a run stands, from the bytes of [`Head::run_state`]: whether it goes on, and its
+/// rounds. None: unreadable.
+pub(super) fn run_progress(mut state: &[u8]) -> Option<(bool, u32)> {
+    let mut progress = (false, 0);
+    while !state.is_empty() {
+        match field(&mut state)? {
+            (1, Field::Number(number)) => progress.0 = number == Kind::RUN_ACTIVE,
+            (2, Field::Number(number)) => progress.1 = u32::try_from(number).ok()?,
+            _ => break,
+        }
+    }
+    Some(progress)
 }
 
 /// A length as it stands before each record.
@@ -67,9 +82,9 @@ impl<'a> Head<'a> {
         let mut kind = None;
         let mut head = Head {
             kind: Kind::Accepted,
-            session: "",
-            turn: "",
-            run: "",
+            session: &[],
+            turn: &[],
+            run: &[],
             at: 0,
             run_state: None,
         };
@@ -77,9 +92,9 @@ impl<'a> Head<'a> {
             // Fields stand in the order of their numbers; the body begins at 10.
             match (field(&mut rest)?, kind) {
                 ((1, Field::Number(number)), None) => kind = Some(Kind::from_number(number)?),
-                ((2, Field::Bytes(bytes)), Some(_)) => head.session = text(bytes)?,
-                ((3, Field::Bytes(bytes)), Some(_)) => head.turn = text(bytes)?,
-                ((4, Field::Bytes(bytes)), Some(_)) => head.run = text(bytes)?,
+                ((2, Field::Bytes(bytes)), Some(_)) => head.session = bytes,
+                ((3, Field::Bytes(bytes)), Some(_)) => head.turn = bytes,
+                ((4, Field::Bytes(bytes)), Some(_)) => head.run = bytes,
                 ((5, Field::Number(number)), Some(_)) => head.at = number,
                 ((6, Field::Bytes(bytes)), Some(_)) => head.run_state = Some(bytes),
                 ((10.., _), Some(_)) => break,
@@ -97,34 +112,34 @@ impl<'a> Head<'a> {
 }
 
 /// What the index knows a turn by.
-pub(super) fn key_hash(session: &str, turn: &str) -> u64 {
-    hash(&["k", session, turn])
+pub(super) fn key_hash(session: &[u8], turn: &[u8]) -> u64 {
+    hash(&[b"k", session, turn])
 }
 
 /// What the index knows all turns with that id by.
-pub(super) fn turn_hash(turn: &str) -> u64 {
-    hash(&["t", turn])
+pub(super) fn turn_hash(turn: &[u8]) -> u64 {
+    hash(&[b"t", turn])
 }
 
 /// What the index knows the turns of a session by.
-pub(super) fn session_hash(session: &str) -> u64 {
-    hash(&["s", session])
+pub(super) fn session_hash(session: &[u8]) -> u64 {
+    hash(&[b"s", session])
 }
 
 /// What the index knows the turns of a run by.
-pub(super) fn run_hash(run: &str) -> u64 {
-    hash(&["r", run])
+pub(super) fn run_hash(run: &[u8]) -> u64 {
+    hash(&[b"r", run])
 }
 
 /// A hash that stands on the disk: it is the same on every machine and never changes.
 ///
 /// Whoever makes texts collide makes only their own lookups slower, since texts are compared.
-fn hash(parts: &[&str]) -> u64 {
+fn hash(parts: &[&[u8]]) -> u64 {
     const A: u64 = 0xa076_1d64_78bd_642f;
     const B: u64 = 0xe703_7ed1_a0b4_28db;
     let mut state = A;
     for part in parts {
-        let (words, rest) = part.as_bytes().as_chunks::<8>();
+        let (words, rest) = part.as_chunks::<8>();
         for word in words {
             state = mix(state ^ u64::from_le_bytes(*word), B);
         }
@@ -147,6 +162,7 @@ enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
+#[inline]
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
     let key = number(rest)?;
     match key & 7 {
@@ -161,6 +177,7 @@ fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
     }
 }
 
+#[inline]
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -174,7 +191,8 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-fn text(bytes: &[u8]) -> Option<&str> {
+/// A name as text. None: it is none, which no record of ours has.
+pub(super) fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
@@ -184,8 +202,8 @@ mod tests {
 
     #[test]
     fn hashes_never_change() {
-        assert_eq!(key_hash("session", "turn"), 0);
-        assert_eq!(turn_hash(""), 0);
+        assert_eq!(key_hash(b"session", b"turn"), 6_387_048_488_009_910_151);
+        assert_eq!(turn_hash(b""), 15_290_183_629_903_469_246);
     }
 
     #[test]

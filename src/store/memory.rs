@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
+use super::disk;
 use super::fold::{Catalog, Fact, TurnFact, fold_run, fold_turn};
 use super::{Answer, Restored, Store, StoreError, TurnFilter, TurnPage};
 use crate::gate::event::RunSummary;
@@ -87,7 +88,7 @@ impl State {
                 touched_at = touched_at.max(at);
                 self.fold_turn(key, at, fact);
             }
-            Fact::RunEnded(_)
+            Fact::Run(_)
             | Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
             | Fact::ToolsetPut(_)
@@ -155,8 +156,10 @@ impl State {
 
     fn forget(&mut self, ended_before: UnixMillis) -> u64 {
         let all = self.turns.len();
-        self.turns
-            .retain(|_, turn| turn.completed.is_none() || turn.updated_at >= ended_before);
+        self.turns.retain(|_, turn| match &turn.completed {
+            None => true,
+            Some(completed) => disk::ended_at(&turn.spec, completed) >= ended_before,
+        });
         let turns = &self.turns;
         self.newest
             .retain(|_, position| turns.contains_key(position));

@@ -14,6 +14,7 @@ mod inputs;
 mod json_properties;
 mod json_schema_suite;
 mod small_stacks;
+mod store;
 mod support;
 mod turns;
 mod vectors_json;

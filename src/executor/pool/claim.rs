@@ -157,7 +157,7 @@ impl Pool {
         if let Some(link) = inner.link(&owner, &instance) {
             let status = words::ResultStatus::Recorded;
             link.lanes
-                .control(convert::result_ack(execution, attempt, status));
+                .control_unhurried(convert::result_ack(execution, attempt, status));
         }
     }
 

@@ -36,9 +36,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Fact, Unreadable> {
         | Kind::Cancelling
         | Kind::Ended
         | Kind::Recovered) => of_turn(kind, entry),
-        Kind::RunEnded => {
+        Kind::RunEnded | Kind::RunSeen => {
             let run = entry.run_state.ok_or(Unreadable::Missing("run_state"))?;
-            Ok(Fact::RunEnded(run_of(run, &entry.session, &entry.run)?))
+            Ok(Fact::Run(run_of(run, &entry.session, &entry.run)?))
         }
         Kind::ToolRegistered => {
             let tool = entry.tool.ok_or(Unreadable::Missing("tool"))?;
@@ -114,7 +114,8 @@ fn of_turn(kind: Kind, entry: super::Entry) -> Result<Fact, Unreadable> {
         | Kind::ToolRegistered
         | Kind::ToolRemoved
         | Kind::ToolsetPut
-        | Kind::ToolsetDeleted => return Err(Unreadable::Missing("turn")),
+        | Kind::ToolsetDeleted
+        | Kind::RunSeen => return Err(Unreadable::Missing("turn")),
     };
     Ok(Fact::Turn { key, at, fact })
 }

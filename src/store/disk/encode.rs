@@ -102,6 +102,16 @@ pub(crate) fn run_bytes(run: &RunSummary) -> Vec<u8> {
     out
 }
 
+/// Appends a note of how turns left a run.
+pub(crate) fn run_seen(run: &RunSummary, at: u64, out: &mut Vec<u8>) {
+    let wire = &mut Wire::new(out);
+    kind(wire, Kind::RunSeen);
+    wire.text(2, run.session.as_str());
+    wire.text(4, run.run.as_str());
+    wire.uint(5, at);
+    wire.message(6, |wire| write_run(wire, run));
+}
+
 /// The bytes of a tool.
 pub(crate) fn tool_bytes(tool: &RestoredTool) -> Vec<u8> {
     let mut out = Vec::new();

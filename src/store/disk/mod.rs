@@ -14,7 +14,8 @@ mod tests;
 
 pub(super) use decode::{decode, restored_tool, restored_toolset, run_summary};
 pub(super) use encode::{
-    as_restored, encode, ended_at, latest, run_at_acceptance, run_bytes, tool_bytes, toolset_bytes,
+    as_restored, encode, ended_at, latest, run_at_acceptance, run_bytes, run_seen, tool_bytes,
+    toolset_bytes,
 };
 
 /// Why bytes are not a record.
@@ -50,9 +51,14 @@ pub(super) enum Kind {
     ToolRemoved,
     ToolsetPut,
     ToolsetDeleted,
+    /// A run as turns left it that are not in the journal themselves. The store's own note.
+    RunSeen,
 }
 
 impl Kind {
+    /// How a run that goes on is numbered.
+    pub(super) const RUN_ACTIVE: u64 = numbers::RUN_ACTIVE;
+
     /// The kind with that number; None for one that a newer program wrote.
     pub(super) fn from_number(number: u64) -> Option<Self> {
         let number = u32::try_from(number).ok()?;
@@ -72,7 +78,8 @@ impl Kind {
             | Kind::ToolRegistered
             | Kind::ToolRemoved
             | Kind::ToolsetPut
-            | Kind::ToolsetDeleted => false,
+            | Kind::ToolsetDeleted
+            | Kind::RunSeen => false,
         }
     }
 }

@@ -41,6 +41,7 @@ numbers! {
         Kind::ToolRemoved = 9,
         Kind::ToolsetPut = 10,
         Kind::ToolsetDeleted = 11,
+        Kind::RunSeen = 12,
     }
     "run_state" RunState, run_state_to, run_state_from {
         RunState::Active = 1,
@@ -106,6 +107,9 @@ numbers! {
         tool::Kind::Other = 7,
     }
 }
+
+/// The number of `RunState::Active`.
+pub(super) const RUN_ACTIVE: u64 = 1;
 
 /// Numbers of the kinds of content.
 pub(super) mod content {

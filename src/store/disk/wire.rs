@@ -12,11 +12,13 @@ pub(super) struct Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
+    #[inline]
     pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
 
     /// A number; zero is left out.
+    #[inline]
     pub(super) fn uint(&mut self, tag: u32, value: u64) {
         if value != 0 {
             self.some_uint(tag, value);
@@ -24,25 +26,30 @@ impl<'a> Wire<'a> {
     }
 
     /// A number whose absence means something else than zero.
+    #[inline]
     pub(super) fn opt_uint(&mut self, tag: u32, value: Option<u64>) {
         if let Some(value) = value {
             self.some_uint(tag, value);
         }
     }
 
+    #[inline]
     pub(super) fn flag(&mut self, tag: u32, value: bool) {
         self.uint(tag, u64::from(value));
     }
 
+    #[inline]
     pub(super) fn text(&mut self, tag: u32, value: &str) {
         self.bytes(tag, value.as_bytes());
     }
 
+    #[inline]
     pub(super) fn opt_text(&mut self, tag: u32, value: Option<&str>) {
         self.opt_bytes(tag, value.map(str::as_bytes));
     }
 
     /// Each text, the empty ones too.
+    #[inline]
     pub(super) fn texts(&mut self, tag: u32, values: &[String]) {
         for value in values {
             self.opt_text(tag, Some(value));
@@ -50,12 +57,14 @@ impl<'a> Wire<'a> {
     }
 
     /// Bytes; none are left out.
+    #[inline]
     pub(super) fn bytes(&mut self, tag: u32, value: &[u8]) {
         if !value.is_empty() {
             self.opt_bytes(tag, Some(value));
         }
     }
 
+    #[inline]
     pub(super) fn opt_bytes(&mut self, tag: u32, value: Option<&[u8]>) {
         if let Some(value) = value {
             self.key(tag, 2);
@@ -65,6 +74,7 @@ impl<'a> Wire<'a> {
     }
 
     /// A nested message.
+    #[inline]
     pub(super) fn message(&mut self, tag: u32, write: impl FnOnce(&mut Wire<'_>)) {
         self.key(tag, 2);
         let length_at = self.out.len();
@@ -77,17 +87,20 @@ impl<'a> Wire<'a> {
         }
     }
 
+    #[inline]
     fn some_uint(&mut self, tag: u32, value: u64) {
         self.key(tag, 0);
         varint(self.out, value);
     }
 
+    #[inline]
     fn key(&mut self, tag: u32, wire_type: u32) {
         varint(self.out, u64::from(tag << 3 | wire_type));
     }
 }
 
 /// A number in as few bytes as it needs.
+#[inline]
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);

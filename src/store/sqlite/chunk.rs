@@ -4,11 +4,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::store::frame;
+
 /// Bytes from which a chunk takes no further turn: what reading one turn costs at most.
 const BODY_BYTES: usize = 64 << 10;
 /// Turns from which a chunk takes no further one.
 const TURNS: usize = 128;
-const HEAD_BYTES: usize = 44;
+const HEAD_BYTES: usize = 52;
 
 /// What is known of an ended turn without its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,7 @@ pub(super) struct TurnHead {
     pub(super) position: u64,
     pub(super) ended_at: u64,
     pub(super) key_hash: u64,
+    pub(super) turn_hash: u64,
     pub(super) session_hash: u64,
     pub(super) run_hash: u64,
     /// Bytes of its records.
@@ -38,16 +41,20 @@ impl ChunkBuilder {
         self.heads.len() >= TURNS || self.bodies.len() >= BODY_BYTES
     }
 
-    /// Adds a turn; its length is set here.
-    pub(super) fn push<'a>(&mut self, head: TurnHead, records: impl Iterator<Item = &'a [u8]>) {
-        let before = self.bytes_len();
-        records.for_each(|record| self.bodies.extend_from_slice(record));
-        let length = u32::try_from(self.bytes_len() - before).unwrap_or(u32::MAX);
+    /// Adds a turn; its length is set here. `framed` stands before `records` and has lengths already.
+    pub(super) fn push<'a>(
+        &mut self,
+        head: TurnHead,
+        framed: &[u8],
+        records: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let before = self.bodies.len();
+        self.bodies.extend_from_slice(framed);
+        for record in records {
+            frame::push(&mut self.bodies, |out| out.extend_from_slice(record));
+        }
+        let length = u32::try_from(self.bodies.len() - before).unwrap_or(u32::MAX);
         self.heads.push(TurnHead { length, ..head });
-    }
-
-    fn bytes_len(&self) -> usize {
-        self.bodies.len()
     }
 
     /// Writes the chunk in place of any other of that id, and empties the builder.
@@ -85,6 +92,19 @@ pub(super) fn heads(connection: &Connection, id: i64) -> rusqlite::Result<Vec<Tu
     Ok(heads.unwrap_or_default())
 }
 
+/// The chunks after `after` with their heads, oldest first.
+pub(super) fn heads_after(
+    connection: &Connection,
+    after: i64,
+) -> rusqlite::Result<Vec<(i64, Vec<TurnHead>)>> {
+    let sql = "SELECT id, heads FROM chunks WHERE id > ?1 ORDER BY id";
+    let mut select = connection.prepare_cached(sql)?;
+    let rows = select.query_map([after], |row| {
+        Ok((row.get(0)?, heads_from(row.get_ref(1)?.as_blob()?)))
+    })?;
+    rows.collect()
+}
+
 /// Every turn of a chunk with its records.
 pub(super) fn turns(
     connection: &Connection,
@@ -114,6 +134,7 @@ fn heads_to_bytes(heads: &[TurnHead]) -> Vec<u8> {
             head.position,
             head.ended_at,
             head.key_hash,
+            head.turn_hash,
             head.session_hash,
             head.run_hash,
         ] {
@@ -136,6 +157,7 @@ fn head_from(bytes: &[u8; HEAD_BYTES]) -> Option<TurnHead> {
         position: numbers.next()?,
         ended_at: numbers.next()?,
         key_hash: numbers.next()?,
+        turn_hash: numbers.next()?,
         session_hash: numbers.next()?,
         run_hash: numbers.next()?,
         length: u32::from_le_bytes(length.try_into().ok()?),

@@ -90,7 +90,7 @@ fn thin_out(connection: &Connection, id: i64, before: u64) -> rusqlite::Result<u
     for (head, records) in chunk::turns(connection, id)? {
         match head.ended_at < before {
             true => forgotten += 1,
-            false => kept.push(head, std::iter::once(records.as_slice())),
+            false => kept.push(head, &records, std::iter::empty()),
         }
     }
     kept.write(connection, id)?;
@@ -117,7 +117,10 @@ fn forget_runs(
     let mut delete =
         connection.prepare_cached("DELETE FROM runs WHERE session = ?1 AND run = ?2")?;
     for (session, run, touched_at) in &found {
-        let hashes = [frame::session_hash(session), frame::run_hash(run)];
+        let hashes = [
+            frame::session_hash(session.as_bytes()),
+            frame::run_hash(run.as_bytes()),
+        ];
         if touched_at.cast_unsigned() < before && !open.exists(hashes.map(u64::cast_signed))? {
             delete.execute([session, run])?;
         }

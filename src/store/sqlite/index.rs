@@ -1,15 +1,18 @@
 //! Which chunks hold a key: sorted segments that are merged as they grow in number.
 //!
-//! A segment is written once, in parts by the upper bits of the hash, and eight of a level become one
-//! of the next. A posting may outlive its chunk, so whoever looks up checks what is found. Never
-//! changes a segment in place.
+//! A segment is written once, in parts by the upper bits of the hash, and eight of a size become a
+//! larger one. The newest chunks are in no segment yet: every search looks at their heads. A posting
+//! may outlive its chunk, so whoever looks up checks what is found. Never changes a segment in place.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// Segments of one level that become one of the next.
+use super::chunk;
+
+/// Segments of one level that become one of the next: a level is a power of it.
 const FAN: i64 = 8;
-/// The last level: merging more would hold the writer for longer than a slice may.
-const LEVEL_MAX: i64 = 2;
+/// Segments from this level on stay as they are, since merging more would hold the writer for longer
+/// than a slice may. They have 32 768 postings or more, those of 8 192 turns.
+const LEVEL_LAST: i64 = 5;
 /// Postings that a part holds on average, at most.
 const PART_POSTINGS: usize = 256;
 const POSTING_BYTES: usize = 12;
@@ -23,15 +26,45 @@ pub(super) struct Posting {
     pub(super) chunk: u32,
 }
 
-/// Writes a segment.
-pub(super) fn write(
-    connection: &Connection,
-    id: i64,
-    level: i64,
-    postings: &mut Vec<Posting>,
-) -> rusqlite::Result<()> {
-    postings.sort_unstable();
+/// Writes a segment of the chunks that are in none.
+pub(super) fn add_new(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+    let chunks = chunk::heads_after(connection, indexed(connection)?)?;
+    let Some((last, _)) = chunks.last() else {
+        return Ok(());
+    };
+    let last = *last;
+    let mut postings = Vec::new();
+    for (id, heads) in chunks {
+        let chunk = u32::try_from(id).unwrap_or(u32::MAX);
+        for head in heads {
+            let hashes = [
+                head.key_hash,
+                head.turn_hash,
+                head.session_hash,
+                head.run_hash,
+            ];
+            postings.extend(hashes.map(|hash| Posting { hash, chunk }));
+        }
+    }
+    write(connection, id, &mut postings)?;
+    let sql = "INSERT OR REPLACE INTO meta VALUES ('indexed', ?1)";
+    connection.prepare_cached(sql)?.execute([last])?;
+    Ok(())
+}
+
+/// The last chunk that is in a segment.
+pub(super) fn indexed(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce((SELECT value FROM meta WHERE name = 'indexed'), 0)";
+    connection
+        .prepare_cached(sql)?
+        .query_row([], |row| row.get(0))
+}
+
+fn write(connection: &Connection, id: i64, postings: &mut Vec<Posting>) -> rusqlite::Result<()> {
+    // What is merged is sorted in pieces, which the stable sort takes as they are.
+    postings.sort();
     postings.dedup();
+    let level = i64::from(postings.len().max(1).ilog2()) / 3;
     let last = postings
         .iter()
         .map(|posting| posting.chunk)
@@ -72,6 +105,18 @@ pub(super) fn look_up(connection: &Connection, hash: u64) -> rusqlite::Result<Ve
             })
             .optional()?;
     }
+    for (id, heads) in chunk::heads_after(connection, indexed(connection)?)? {
+        let is_there = heads.iter().any(|head| {
+            [
+                head.key_hash,
+                head.turn_hash,
+                head.session_hash,
+                head.run_hash,
+            ]
+            .contains(&hash)
+        });
+        found.extend(is_there.then_some(id));
+    }
     found.sort_unstable_by(|one, other| other.cmp(one));
     found.dedup();
     Ok(found)
@@ -83,7 +128,7 @@ pub(super) fn due(connection: &Connection) -> rusqlite::Result<Option<i64>> {
                ORDER BY level LIMIT 1";
     connection
         .prepare_cached(sql)?
-        .query_row(params![LEVEL_MAX, FAN], |row| row.get(0))
+        .query_row(params![LEVEL_LAST, FAN], |row| row.get(0))
         .optional()
 }
 
@@ -103,7 +148,7 @@ pub(super) fn merge(connection: &Connection, level: i64, id: i64) -> rusqlite::R
     postings.retain(|posting: &Posting| oldest.is_some_and(|oldest| posting.chunk >= oldest));
     match postings.is_empty() {
         true => Ok(()),
-        false => write(connection, id, level + 1, &mut postings),
+        false => write(connection, id, &mut postings),
     }
 }
 

@@ -89,8 +89,8 @@ impl Filter {
         let session = filter.session.as_ref();
         let run = filter.run.as_ref();
         Self {
-            session: session.map(|session| frame::session_hash(session.as_str())),
-            run: run.map(|run| frame::run_hash(run.as_str())),
+            session: session.map(|session| frame::session_hash(session.as_str().as_bytes())),
+            run: run.map(|run| frame::run_hash(run.as_str().as_bytes())),
             ended: filter.ended,
             before: filter.before.unwrap_or(i64::MAX.cast_unsigned()),
         }
@@ -126,8 +126,9 @@ fn live_turns<'a>(state: &Snapshot<'a>) -> Result<BTreeMap<u64, Live<'a>>, ReadE
         );
     }
     let of_turns = |record: &Located<'_>| record.head.kind.is_of_turn();
-    let mut records: Vec<_> = state.in_journal().filter(of_turns).collect();
-    for of_key in live::by_turn(&mut records) {
+    let records: Vec<_> = state.in_journal().filter(of_turns).collect();
+    let sorted = live::by_turn(&records);
+    for of_key in live::turns(&sorted) {
         let open_at = of_key
             .first()
             .and_then(|first| open_by_key.get(&first.hash));
@@ -140,7 +141,7 @@ fn live_turns<'a>(state: &Snapshot<'a>) -> Result<BTreeMap<u64, Live<'a>>, ReadE
                         session_hash: frame::session_hash(first.head.session),
                         run_hash: frame::run_hash(first.head.run),
                         ended: stretch.ended_at.is_some(),
-                        records: stretch.records,
+                        records: stretch.records.to_vec(),
                     },
                 );
             }

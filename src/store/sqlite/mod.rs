@@ -10,6 +10,7 @@
 //! commit ─┘   (groups) └─ one fdatasync      └─► runs, tools, toolsets
 //! ```
 
+mod catalog;
 mod chunk;
 mod forget;
 mod index;
@@ -18,6 +19,7 @@ mod live;
 mod queue;
 mod reader;
 mod restore;
+mod runs;
 mod schema;
 mod settle;
 mod writer;
@@ -72,6 +74,8 @@ pub struct Figures {
     pub settled_records: u64,
     /// Ended turns settled since the start.
     pub settled_turns: u64,
+    /// Turns that never stood in the journal, since they began and ended in one group.
+    pub direct_turns: u64,
     /// Records that are durable and not settled yet.
     pub backlog_records: u64,
     /// Their bytes.
@@ -85,6 +89,7 @@ struct Counters {
     records: AtomicU64,
     settled_records: AtomicU64,
     settled_turns: AtomicU64,
+    direct_turns: AtomicU64,
     backlog_records: AtomicU64,
     backlog_bytes: AtomicU64,
 }
@@ -120,8 +125,8 @@ impl SqliteStore {
         let lock = schema::lock(path)?;
         let connection = schema::open_writer(path, &options)?;
         let found = restore::restore(&connection)?;
-        let settler =
-            settle::Settler::load(&connection).map_err(|error| schema::store_error(&error))?;
+        let settler = settle::Settler::load(&connection, found.in_journal)
+            .map_err(|error| schema::store_error(&error))?;
         let reading = schema::open_reader(path, &options)?;
         let queue = Arc::new(Queue::new(Bounds {
             bytes: options.waiting_bytes_max,
@@ -140,8 +145,12 @@ impl SqliteStore {
             counters: counters.clone(),
             settler,
             next_seq: found.next_seq,
+            settled_seq: found.settled_seq,
             backlog_records: found.backlog_records,
             backlog_bytes: found.backlog_bytes,
+            // Not counted at start: the first slice looks.
+            unindexed_turns: 1,
+            busy_timeout: options.busy_timeout,
             lock,
         };
         let writer = start("callgate-write", move || writer.run())?;
@@ -163,6 +172,7 @@ impl SqliteStore {
             records: read(&self.counters.records),
             settled_records: read(&self.counters.settled_records),
             settled_turns: read(&self.counters.settled_turns),
+            direct_turns: read(&self.counters.direct_turns),
             backlog_records: read(&self.counters.backlog_records),
             backlog_bytes: read(&self.counters.backlog_bytes),
         }
@@ -246,7 +256,9 @@ impl Drop for SqliteStore {
 }
 
 impl Counters {
-    fn add_group(&self, records: usize) {
+    fn add_group(&self, records: usize, direct_turns: usize) {
+        self.direct_turns
+            .fetch_add(direct_turns as u64, Ordering::Relaxed);
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.records.fetch_add(records as u64, Ordering::Relaxed);
     }

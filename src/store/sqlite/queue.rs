@@ -22,7 +22,7 @@ const GROUP_BYTES: usize = 4 << 20;
 /// Commits from which a group takes nothing more: measured, more gained nothing.
 const GROUP_COMMITS: usize = 256;
 /// Bytes from which a group is written at once, whoever waits.
-const GROUP_FULL_BYTES: usize = 1 << 20;
+const GROUP_FULL_BYTES: usize = 256 << 10;
 /// How long appended records wait for company.
 const LINGER: Duration = Duration::from_millis(5);
 
@@ -102,6 +102,8 @@ struct State {
     full: VecDeque<Group>,
     /// The group that is being filled.
     open: Group,
+    /// A buffer of a group that is written, for the next one.
+    spare: Vec<u8>,
     /// Somebody waits, or a group is full.
     urgent: bool,
     sleep: Sleep,
@@ -131,7 +133,10 @@ pub(super) enum Background {
     Nothing,
     /// Once nothing has come for that long.
     After(Duration),
+    /// Before groups that nobody waits for.
     Now,
+    /// Before everything.
+    Overdue,
 }
 
 /// What the writer does next.
@@ -154,6 +159,7 @@ impl Queue {
             state: Mutex::new(State {
                 full: VecDeque::new(),
                 open: Group::default(),
+                spare: Vec::new(),
                 urgent: false,
                 sleep: Sleep::Awake,
                 bytes: 0,
@@ -231,6 +237,9 @@ impl Queue {
     pub(super) fn next(&self, background: Background) -> Next {
         let mut state = self.state.lock();
         state.writing = false;
+        if background == Background::Overdue {
+            return Next::Background;
+        }
         let mut lingered = false;
         loop {
             let ready = state.urgent || lingered;
@@ -239,7 +248,7 @@ impl Queue {
             }
             state.urgent = false;
             let timer = match background {
-                Background::Now => return Next::Background,
+                Background::Now | Background::Overdue => return Next::Background,
                 Background::After(_) | Background::Nothing if !state.is_empty() => Some(LINGER),
                 Background::After(idle) => Some(idle),
                 Background::Nothing => None,
@@ -292,6 +301,23 @@ impl Queue {
         state.recount();
     }
 
+    /// Takes back the buffer of a group that is written: growing one anew costs more than filling it.
+    pub(super) fn recycle(&self, group: Group) {
+        let mut bytes = group.bytes;
+        bytes.clear();
+        let mut state = self.state.lock();
+        if bytes.capacity() <= GROUP_BYTES && bytes.capacity() > state.spare.capacity() {
+            state.spare = bytes;
+        }
+    }
+
+    /// Gives buffers back that nothing needs now.
+    pub(super) fn shrink(&self) {
+        let mut state = self.state.lock();
+        state.spare = Vec::new();
+        state.open.bytes.shrink_to_fit();
+    }
+
     /// Refuses everything from now on.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
@@ -342,7 +368,8 @@ impl State {
     /// Adds records to the open group, or to a new one if it takes nothing more.
     fn push(&mut self, bytes: &[u8], records: usize) -> &mut Group {
         if !self.open.takes_more() {
-            self.full.push_back(std::mem::take(&mut self.open));
+            let full = self.take_open();
+            self.full.push_back(full);
         }
         self.bytes += bytes.len();
         self.records += records;
@@ -355,13 +382,22 @@ impl State {
         let group = match self.full.pop_front() {
             Some(group) => group,
             None if self.open.is_empty() => return None,
-            None => std::mem::take(&mut self.open),
+            None => self.take_open(),
         };
         self.bytes -= group.bytes.len();
         self.records -= group.records;
         self.urgent &= !self.is_empty();
         self.writing = true;
         Some(group)
+    }
+
+    fn take_open(&mut self) -> Group {
+        let bytes = std::mem::take(&mut self.spare);
+        let next = Group {
+            bytes,
+            ..Group::default()
+        };
+        std::mem::replace(&mut self.open, next)
     }
 
     fn recount(&mut self) {

@@ -156,11 +156,14 @@ impl<'a> Snapshot<'a> {
 }
 
 fn read_turn(state: &Snapshot<'_>, key: &TurnKey) -> Result<Option<StoredTurn>, ReadError> {
-    let hash = frame::key_hash(key.session.as_str(), key.turn.as_str());
+    let hash = frame::key_hash(
+        key.session.as_str().as_bytes(),
+        key.turn.as_str().as_bytes(),
+    );
     let is_it = |record: &Located<'_>| {
         record.head.kind.is_of_turn()
-            && record.head.turn == key.turn.as_str()
-            && record.head.session == key.session.as_str()
+            && record.head.turn == key.turn.as_str().as_bytes()
+            && record.head.session == key.session.as_str().as_bytes()
     };
     let mut frames: Vec<Vec<u8>> = Vec::new();
     for position in state.open_positions("key_hash", hash)? {
@@ -206,34 +209,43 @@ fn read_ended(
 }
 
 fn find_turn(state: &Snapshot<'_>, turn: &TurnId) -> Result<Vec<TurnKey>, ReadError> {
-    let hash = frame::turn_hash(turn.as_str());
-    let mut found: Vec<(u64, TurnKey)> = Vec::new();
-    let mut take = |position: u64, session: &str| {
-        let session = SessionId::trusted(session);
-        let turn = turn.clone();
-        found.push((position, TurnKey { session, turn }));
+    let hash = frame::turn_hash(turn.as_str().as_bytes());
+    let key = |session: &[u8]| TurnKey {
+        session: SessionId::trusted(frame::text(session).unwrap_or_default()),
+        turn: turn.clone(),
     };
-    for record in state.in_journal() {
-        if record.head.kind == disk::Kind::Accepted && record.head.turn == turn.as_str() {
-            take(record.position, record.head.session);
-        }
-    }
+    let mut found: Vec<(u64, TurnKey)> = Vec::new();
     for position in state.open_positions("turn_hash", hash)? {
         let first = state.open_records(position)?.into_iter().next();
         if let Some((_, frame)) = first
             && let Some(head) = frame::Head::read(&frame)
-            && head.turn == turn.as_str()
+            && head.turn == turn.as_str().as_bytes()
         {
-            take(position, head.session);
+            found.push((position, key(head.session)));
         }
+    }
+    let records: Vec<_> = state
+        .in_journal()
+        .filter(|record| {
+            record.head.kind.is_of_turn() && record.head.turn == turn.as_str().as_bytes()
+        })
+        .collect();
+    let sorted = live::by_turn(&records);
+    for of_key in live::turns(&sorted) {
+        let Some(key) = of_key.first().map(|first| key(first.head.session)) else {
+            continue;
+        };
+        let is_open = found.iter().any(|(_, open)| *open == key);
+        let begun = live::stretches(of_key, is_open);
+        found.extend(begun.filter_map(|stretch| Some((stretch.accepted?, key.clone()))));
     }
     for id in index::look_up(state.connection, hash)? {
         for (at, records) in chunk::turns(state.connection, id)? {
             let first = frame::frames(&records).flatten().next();
             if let Some(head) = first.and_then(frame::Head::read)
-                && head.turn == turn.as_str()
+                && head.turn == turn.as_str().as_bytes()
             {
-                take(at.position, head.session);
+                found.push((at.position, key(head.session)));
             }
         }
     }
@@ -267,7 +279,7 @@ fn read_run(
         let head = &record.head;
         let Some(bytes) = head
             .run_state
-            .filter(|_| head.run == run && head.session == session)
+            .filter(|_| head.run == run.as_bytes() && head.session == session.as_bytes())
         else {
             continue;
         };

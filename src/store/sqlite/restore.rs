@@ -18,6 +18,10 @@ pub(super) struct Found {
     pub(super) restored: Restored,
     /// The next journal row.
     pub(super) next_seq: i64,
+    /// The last journal row that is settled.
+    pub(super) settled_seq: i64,
+    /// Hashes of the keys in the journal, each with its last row.
+    pub(super) in_journal: BTreeMap<u64, i64>,
     /// Records and bytes that the journal holds.
     pub(super) backlog_records: usize,
     pub(super) backlog_bytes: usize,
@@ -57,6 +61,11 @@ pub(super) fn restore(connection: &Connection) -> Result<Found, StoreError> {
             toolsets,
         },
         next_seq: last + 1,
+        settled_seq: rows.first().map_or(last, |(first, _)| first - 1),
+        in_journal: records
+            .iter()
+            .map(|record| (record.hash, live::seq(record.position)))
+            .collect(),
         backlog_records,
         backlog_bytes: rows.iter().map(|(_, row)| row.len()).sum(),
     })
@@ -128,7 +137,8 @@ fn open_turns(
         records.push(record.ok_or_else(|| corrupt(&"a record of an open turn is unreadable"))?);
     }
     let mut open = BTreeMap::new();
-    for of_key in live::by_turn(&mut records) {
+    let sorted = live::by_turn(&records);
+    for of_key in live::turns(&sorted) {
         for stretch in live::stretches(of_key, false) {
             let Some(position) = stretch.accepted.filter(|_| stretch.ended_at.is_none()) else {
                 continue;

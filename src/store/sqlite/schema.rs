@@ -18,7 +18,7 @@ pub(super) const VERSION: u32 = 1;
 const APPLICATION_ID: i32 = 0x4347_7374;
 
 /// Bytes of a page. Records travel in groups, and large pages cost fewer writes per group.
-const PAGE_BYTES: u32 = 8192;
+const PAGE_BYTES: u32 = 8_192;
 
 /// Step n brings a file from version n to n + 1. Steps are only ever added.
 const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1];

@@ -1,19 +1,18 @@
-//! Moves what the journal holds into the tables that are read.
+//! Decides where records go: groups into the journal, the journal into the tables that are read.
 //!
-//! One slice per transaction: a turn that has ended goes into a chunk, whole; one that runs waits in
-//! `open_turns`. Nothing is decoded but runs and tools. Never looks at what is not committed.
+//! A turn that has ended goes into a chunk, whole, as soon as a group or a slice of the journal has
+//! its end; one that runs waits in `open_turns`. Nothing is decoded but runs and tools. Never keeps
+//! what it learned if the transaction fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::chunk::{ChunkBuilder, TurnHead};
-use super::index::{self, Posting};
 use super::live::{self, Located, Stretch};
-use crate::gate::event::RunSummary;
-use crate::store::disk;
-use crate::store::fold::{Catalog, Change, Fact, fold_run};
-use crate::store::frame;
+use super::runs::Runs;
+use super::{catalog, index};
+use crate::store::{disk, frame};
 
 /// What a slice moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,13 +25,29 @@ pub(super) struct Moved {
     pub(super) last: i64,
 }
 
-/// What the settler knows between slices; it changes only with a commit.
+/// Where a group went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Records in the journal's row.
+    pub(super) records: usize,
+    /// Bytes of the row.
+    pub(super) bytes: usize,
+    /// Turns that went straight into chunks.
+    pub(super) turns: usize,
+}
+
+/// Records from which a group is worth being split.
+const SPLIT_RECORDS: usize = 64;
+
+/// What the settler knows between transactions; it changes only with a commit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settler {
     next_chunk: i64,
     next_segment: i64,
     /// Hashes of the keys in `open_turns`.
     open: BTreeSet<u64>,
+    /// Hashes of the keys in the journal, each with its last row.
+    in_journal: BTreeMap<u64, i64>,
 }
 
 /// Journal rows that are settled together.
@@ -42,20 +57,23 @@ struct Slice {
 }
 
 /// A turn on its way into a chunk.
-struct Ended<'a> {
+struct Ended<'b, 'a> {
     head: TurnHead,
-    turn_hash: u64,
     /// Records from before this slice, each behind its length.
     before: Vec<u8>,
-    records: Vec<Located<'a>>,
+    records: &'b [Located<'a>],
 }
 
 impl Settler {
-    /// Learns what the tables hold.
-    pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
+    /// Learns what the tables hold. `in_journal`: the keys in the journal, each with its last row.
+    pub(super) fn load(
+        connection: &Connection,
+        in_journal: BTreeMap<u64, i64>,
+    ) -> rusqlite::Result<Self> {
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         let chunk = number("SELECT coalesce(max(id), 0) FROM chunks")?;
-        let indexed = number("SELECT coalesce(max(chunk_last), 0) FROM segments")?;
+        // Ids that were indexed never come again, also when their chunks are forgotten.
+        let indexed = index::indexed(connection)?;
         let segment = number("SELECT coalesce(max(id), 0) FROM segments")?;
         let open = connection
             .prepare("SELECT key_hash FROM open_turns")?
@@ -65,7 +83,79 @@ impl Settler {
             next_chunk: chunk.max(indexed) + 1,
             next_segment: segment + 1,
             open,
+            in_journal,
         })
+    }
+
+    /// Writes a group as journal row `seq`.
+    ///
+    /// Of a large group, turns that begin and end in it go straight into chunks: written once instead
+    /// of twice, which halves the price of a short turn. The row keeps their places and their runs.
+    pub(super) fn write_group(
+        &mut self,
+        connection: &mut Connection,
+        seq: i64,
+        bytes: &[u8],
+        records: usize,
+    ) -> rusqlite::Result<Placed> {
+        let records_of = live::records(seq, bytes).flatten();
+        if records < SPLIT_RECORDS {
+            insert_row(connection, seq, bytes)?;
+            let of_turns = records_of.filter(|record| record.head.kind.is_of_turn());
+            self.in_journal
+                .extend(of_turns.map(|record| (record.hash, seq)));
+            let bytes = bytes.len();
+            return Ok(Placed {
+                records,
+                bytes,
+                turns: 0,
+            });
+        }
+        let of_turns: Vec<_> = records_of
+            .filter(|record| record.head.kind.is_of_turn())
+            .collect();
+        let sorted = live::by_turn(&of_turns);
+        let mut placed = Placed::default();
+        let mut next = self.next_chunk;
+        let (whole, left) = self.split(&sorted);
+        let mut runs = Runs::default();
+        // How the end of a turn leaves its run says all that its begin said.
+        for record in whole.iter().filter_map(|turn| turn.records.last()) {
+            runs.take(record);
+        }
+        let row = row_without(bytes, &whole, &runs, &mut placed);
+        placed.turns = whole.len();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        write_chunks(&transaction, &mut next, whole)?;
+        insert_row(&transaction, seq, &row)?;
+        transaction.commit()?;
+        self.next_chunk = next;
+        self.in_journal
+            .extend(left.into_iter().map(|hash| (hash, seq)));
+        Ok(placed)
+    }
+
+    /// The turns of a group that are whole, and the keys of all others.
+    fn split<'b, 'a>(&self, sorted: &'b [Located<'a>]) -> (Vec<Ended<'b, 'a>>, Vec<u64>) {
+        let (mut whole, mut left) = (Vec::new(), Vec::new());
+        for of_key in live::turns(sorted) {
+            let Some(first) = of_key.first() else {
+                continue;
+            };
+            let begun_before =
+                self.open.contains(&first.hash) || self.in_journal.contains_key(&first.hash);
+            // Anything but one turn from its begin to its end takes the ordinary way.
+            let turn = live::stretches(of_key, false).next();
+            let turn = turn.filter(|turn| !begun_before && turn.records.len() == of_key.len());
+            let ended =
+                turn.and_then(|turn| Ended::new(turn.accepted?, turn.ended_at?, Vec::new(), &turn));
+            match ended {
+                Some(turn) => whole.push(turn),
+                None => left.push(first.hash),
+            }
+        }
+        whole.sort_unstable_by_key(|turn| turn.head.position);
+        (whole, left)
     }
 
     /// Settles the oldest rows, about `bytes` of them.
@@ -76,13 +166,15 @@ impl Settler {
     ) -> rusqlite::Result<Moved> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let slice = Slice::read(&transaction, bytes)?;
-        let Some((last, _)) = slice.rows.last() else {
-            return Ok(Moved::default());
-        };
         let mut next = self.clone();
         let mut moved = next.settle(&transaction, &slice)?;
-        moved.last = *last;
-        forget_rows(&transaction, *last)?;
+        if let Some((last, _)) = slice.rows.last() {
+            moved.last = *last;
+            forget_rows(&transaction, *last)?;
+            next.in_journal.retain(|_, row| *row > *last);
+        }
+        index::add_new(&transaction, next.next_segment)?;
+        next.next_segment += 1;
         transaction.commit()?;
         *self = next;
         Ok(moved)
@@ -117,25 +209,26 @@ impl Settler {
                 runs.take(&record);
                 match record.head.kind.is_of_turn() {
                     true => of_turns.push(record),
-                    false => settle_other(connection, &record)?,
+                    false => catalog::settle(connection, &record)?,
                 }
             }
         }
-        let ended = self.sort_out(connection, &mut of_turns)?;
+        let sorted = live::by_turn(&of_turns);
+        let ended = self.sort_out(connection, &sorted)?;
         moved.turns = ended.len();
-        self.write_chunks(connection, ended)?;
+        write_chunks(connection, &mut self.next_chunk, ended)?;
         runs.write(connection)?;
         Ok(moved)
     }
 
     /// Keeps open turns, returns those that have ended.
-    fn sort_out<'a>(
+    fn sort_out<'b, 'a>(
         &mut self,
         connection: &Transaction<'_>,
-        records: &mut [Located<'a>],
-    ) -> rusqlite::Result<Vec<Ended<'a>>> {
+        sorted: &'b [Located<'a>],
+    ) -> rusqlite::Result<Vec<Ended<'b, 'a>>> {
         let mut ended = Vec::new();
-        for of_key in live::by_turn(records) {
+        for of_key in live::turns(sorted) {
             let Some(first) = of_key.first() else {
                 continue;
             };
@@ -155,7 +248,7 @@ impl Settler {
                             true => self.take_open(connection, position, first.hash)?,
                             false => Vec::new(),
                         };
-                        ended.extend(Ended::new(position, at, before, stretch));
+                        ended.extend(Ended::new(position, at, before, &stretch));
                     }
                 }
             }
@@ -169,7 +262,7 @@ impl Settler {
         connection: &Transaction<'_>,
         position: u64,
         known: bool,
-        stretch: &Stretch<'_>,
+        stretch: &Stretch<'_, '_>,
     ) -> rusqlite::Result<()> {
         if !known && let Some(first) = stretch.records.first() {
             let head = &first.head;
@@ -185,7 +278,7 @@ impl Settler {
         }
         let sql = "INSERT INTO open_records VALUES (?1, ?2, ?3)";
         let mut insert = connection.prepare_cached(sql)?;
-        for record in &stretch.records {
+        for record in stretch.records {
             let (at, turn) = (record.position.cast_signed(), position.cast_signed());
             insert.execute(params![at, turn, record.frame])?;
         }
@@ -215,61 +308,90 @@ impl Settler {
         self.open.remove(&hash);
         Ok(bytes)
     }
-
-    fn write_chunks(
-        &mut self,
-        connection: &Transaction<'_>,
-        ended: Vec<Ended<'_>>,
-    ) -> rusqlite::Result<()> {
-        if ended.is_empty() {
-            return Ok(());
-        }
-        let mut chunk = ChunkBuilder::default();
-        let mut postings = Vec::with_capacity(ended.len() * 4);
-        let mut scratch = Vec::new();
-        for turn in ended {
-            let id = u32::try_from(self.next_chunk).unwrap_or(u32::MAX);
-            let head = &turn.head;
-            let hashes = [
-                head.key_hash,
-                turn.turn_hash,
-                head.session_hash,
-                head.run_hash,
-            ];
-            postings.extend(hashes.map(|hash| Posting { hash, chunk: id }));
-            scratch.clear();
-            for record in &turn.records {
-                frame::push(&mut scratch, |out| out.extend_from_slice(record.frame));
-            }
-            chunk.push(*head, [turn.before.as_slice(), &scratch].into_iter());
-            if chunk.is_full() {
-                chunk.write(connection, self.next_chunk)?;
-                self.next_chunk += 1;
-            }
-        }
-        if !chunk.is_empty() {
-            chunk.write(connection, self.next_chunk)?;
-            self.next_chunk += 1;
-        }
-        index::write(connection, self.next_segment, 0, &mut postings)?;
-        self.next_segment += 1;
-        Ok(())
-    }
 }
 
-impl<'a> Ended<'a> {
-    fn new(position: u64, ended_at: u64, before: Vec<u8>, stretch: Stretch<'a>) -> Option<Self> {
+/// Writes turns into chunks from `next` on.
+fn write_chunks(
+    connection: &Transaction<'_>,
+    next: &mut i64,
+    turns: Vec<Ended<'_, '_>>,
+) -> rusqlite::Result<()> {
+    let mut chunk = ChunkBuilder::default();
+    for turn in turns {
+        chunk.push(
+            turn.head,
+            &turn.before,
+            turn.records.iter().map(|record| record.frame),
+        );
+        if chunk.is_full() {
+            chunk.write(connection, *next)?;
+            *next += 1;
+        }
+    }
+    if !chunk.is_empty() {
+        chunk.write(connection, *next)?;
+        *next += 1;
+    }
+    Ok(())
+}
+
+fn insert_row(connection: &Connection, seq: i64, row: &[u8]) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO journal VALUES (?1, ?2)";
+    connection.prepare_cached(sql)?.execute(params![seq, row])?;
+    Ok(())
+}
+
+/// A group's row without the turns that are written elsewhere, with notes of their runs.
+fn row_without(
+    bytes: &[u8],
+    whole: &[Ended<'_, '_>],
+    runs: &Runs<'_>,
+    placed: &mut Placed,
+) -> Vec<u8> {
+    let positions = whole
+        .iter()
+        .flat_map(|turn| turn.records)
+        .map(|record| record.position);
+    let mut gone: Vec<usize> = positions.map(live::ordinal).collect();
+    gone.sort_unstable();
+    let mut gone = gone.into_iter().peekable();
+    let mut row = Vec::new();
+    for (ordinal, frame) in frame::frames(bytes).flatten().enumerate() {
+        let is_gone = gone.next_if_eq(&ordinal).is_some();
+        frame::push(&mut row, |out| match is_gone {
+            true => {}
+            false => {
+                placed.records += 1;
+                out.extend_from_slice(frame);
+            }
+        });
+    }
+    for (run, at) in runs.by_name.values() {
+        placed.records += 1;
+        frame::push(&mut row, |out| disk::run_seen(run, *at, out));
+    }
+    placed.bytes = row.len();
+    row
+}
+
+impl<'b, 'a> Ended<'b, 'a> {
+    fn new(
+        position: u64,
+        ended_at: u64,
+        before: Vec<u8>,
+        stretch: &Stretch<'b, 'a>,
+    ) -> Option<Self> {
         let first = stretch.records.first()?;
         Some(Self {
             head: TurnHead {
                 position,
                 ended_at,
                 key_hash: first.hash,
+                turn_hash: frame::turn_hash(first.head.turn),
                 session_hash: frame::session_hash(first.head.session),
                 run_hash: frame::run_hash(first.head.run),
                 length: 0,
             },
-            turn_hash: frame::turn_hash(first.head.turn),
             before,
             records: stretch.records,
         })
@@ -323,121 +445,4 @@ fn find_open(connection: &Connection, record: &Located<'_>) -> rusqlite::Result<
         }
     }
     Ok(None)
-}
-
-/// Settles a record that is about no turn.
-fn settle_other(connection: &Connection, record: &Located<'_>) -> rusqlite::Result<()> {
-    let fact = match disk::decode(record.frame) {
-        Ok(
-            fact @ (Fact::ToolRegistered(_)
-            | Fact::ToolRemoved(_)
-            | Fact::ToolsetPut(_)
-            | Fact::ToolsetDeleted(_)),
-        ) => fact,
-        // Runs are taken up by their heads.
-        Ok(Fact::Turn { .. } | Fact::RunEnded(_)) => return Ok(()),
-        Err(error) => {
-            tracing::error!(%error, "a record of the journal is unreadable and is left out");
-            return Ok(());
-        }
-    };
-    let mut catalog = Catalog::default();
-    match catalog.fold(record.position, fact) {
-        Some(Change::Tool(name)) => write_tool(connection, &catalog, &name),
-        Some(Change::Toolset(name)) => write_toolset(connection, &catalog, &name),
-        None => Ok(()),
-    }
-}
-
-fn write_tool(
-    connection: &Connection,
-    catalog: &Catalog,
-    name: &crate::gate::ids::ToolName,
-) -> rusqlite::Result<()> {
-    match catalog.tool(name) {
-        Some((position, tool)) => {
-            let sql = "INSERT OR REPLACE INTO tools VALUES (?1, ?2, ?3)";
-            let (position, body) = (position.cast_signed(), disk::tool_bytes(tool));
-            let row = params![name.as_str(), position, body];
-            connection.prepare_cached(sql)?.execute(row)?;
-        }
-        None => {
-            let sql = "DELETE FROM tools WHERE name = ?1";
-            connection.prepare_cached(sql)?.execute([name.as_str()])?;
-        }
-    }
-    Ok(())
-}
-
-fn write_toolset(connection: &Connection, catalog: &Catalog, name: &str) -> rusqlite::Result<()> {
-    match catalog.toolset(name) {
-        Some(toolset) => {
-            let sql = "INSERT OR REPLACE INTO toolsets VALUES (?1, ?2)";
-            let row = params![name, disk::toolset_bytes(toolset)];
-            connection.prepare_cached(sql)?.execute(row)?;
-        }
-        None => {
-            let sql = "DELETE FROM toolsets WHERE name = ?1";
-            connection.prepare_cached(sql)?.execute([name])?;
-        }
-    }
-    Ok(())
-}
-
-/// Runs as a slice leaves them.
-#[derive(Default)]
-struct Runs<'a> {
-    by_name: BTreeMap<(&'a str, &'a str), (RunSummary, u64)>,
-}
-
-impl<'a> Runs<'a> {
-    fn take(&mut self, record: &Located<'a>) {
-        let head = &record.head;
-        let Some(state) = head.run_state else {
-            return;
-        };
-        let run = match disk::run_summary(state, head.session, head.run) {
-            Ok(run) => run,
-            Err(error) => {
-                tracing::error!(%error, "the run of a record is unreadable and is left out");
-                return;
-            }
-        };
-        match self.by_name.entry((head.session, head.run)) {
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert((run, head.at));
-            }
-            std::collections::btree_map::Entry::Occupied(mut entry) => {
-                let (known, touched_at) = entry.get_mut();
-                fold_run(known, run);
-                *touched_at = (*touched_at).max(head.at);
-            }
-        }
-    }
-
-    fn write(self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut select = connection
-            .prepare_cached("SELECT body, touched_at FROM runs WHERE session = ?1 AND run = ?2")?;
-        let mut write =
-            connection.prepare_cached("INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4)")?;
-        for ((session, name), (run, touched_at)) in self.by_name {
-            let known = select
-                .query_row([session, name], |row| {
-                    let touched_at: i64 = row.get(1)?;
-                    let body = row.get_ref(0)?.as_blob()?;
-                    Ok((disk::run_summary(body, session, name).ok(), touched_at))
-                })
-                .optional()?;
-            let (run, touched_at) = match known {
-                Some((Some(mut known), before)) => {
-                    fold_run(&mut known, run);
-                    (known, touched_at.max(before.cast_unsigned()))
-                }
-                Some((None, _)) | None => (run, touched_at),
-            };
-            let touched_at = touched_at.cast_signed();
-            write.execute(params![session, name, touched_at, disk::run_bytes(&run)])?;
-        }
-        Ok(())
-    }
 }

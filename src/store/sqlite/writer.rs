@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::Counters;
@@ -17,7 +17,7 @@ use super::forget::Forgetting;
 use super::queue::{Background, Group, Job, Next, Pause, Queue, Reply, refuse};
 use super::reader::{self, Read};
 use super::schema::store_error;
-use super::settle::Settler;
+use super::settle::{Placed, Settler};
 use crate::base::clock::Clock;
 use crate::base::failpoint;
 use crate::store::StoreError;
@@ -25,12 +25,16 @@ use crate::store::StoreError;
 /// What the journal may hold before it is settled at full load: what one read must look through.
 const BACKLOG_BYTES: usize = 1 << 20;
 const BACKLOG_RECORDS: usize = 4_096;
+/// How many times over that is too much, so that groups wait.
+const OVERDUE: usize = 8;
 /// Bytes of one settling slice: about 4 ms.
 const SLICE_BYTES: usize = 1 << 20;
 /// Silence after which the rest is settled and the log is emptied.
 const IDLE: Duration = Duration::from_secs(1);
 /// Bytes in the log from which they are moved into the file.
 const LOG_BYTES: usize = 8 << 20;
+/// Groups for which settling rests after it failed.
+const SETTLING_RESTS: u32 = 64;
 /// The first and the longest pause on a failing disk.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -45,8 +49,13 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     pub(super) settler: Settler,
     pub(super) next_seq: i64,
+    /// The last journal row that is settled.
+    pub(super) settled_seq: i64,
     pub(super) backlog_records: usize,
     pub(super) backlog_bytes: usize,
+    /// Turns in chunks that no segment names.
+    pub(super) unindexed_turns: usize,
+    pub(super) busy_timeout: Duration,
     /// Held until the file is closed.
     pub(super) lock: File,
 }
@@ -54,15 +63,22 @@ pub(super) struct Writer {
 /// What goes on besides groups.
 #[derive(Default)]
 struct Work {
-    forgetting: Option<(Forgetting, Reply<u64>)>,
-    forgetting_next: Vec<(Forgetting, Reply<u64>)>,
+    forgetting: Option<Forget>,
+    forgetting_next: Vec<Forget>,
     /// Bytes written since the log was last moved into the file.
     log_bytes: usize,
     /// The log was emptied since the last write.
     tidy: bool,
-    /// Settling failed; not before the next silence.
-    settling_rests: bool,
+    /// Settling failed: it rests for so many groups, or until the next silence.
+    settling_rests: u32,
     closing: Option<Reply<()>>,
+}
+
+/// A request to forget. It counts what had ended when it came, so that is settled first.
+struct Forget {
+    after: i64,
+    forgetting: Forgetting,
+    reply: Reply<u64>,
 }
 
 impl Writer {
@@ -81,38 +97,42 @@ impl Writer {
 
     fn write(&mut self, mut group: Group, work: &mut Work) {
         match self.commit(&group) {
-            Ok(()) => {
-                self.wrote(&group, work);
+            Ok(placed) => {
+                self.wrote(&group, placed, work);
                 group.succeed();
                 self.start_all(&mut group.then, work);
+                self.queue.recycle(group);
             }
             Err(error) => self.fail(group, store_error(&error), work),
         }
     }
 
-    /// One group, one row, one sync of the disk.
-    fn commit(&mut self, group: &Group) -> rusqlite::Result<()> {
+    /// One group, one transaction, one sync of the disk.
+    fn commit(&mut self, group: &Group) -> rusqlite::Result<Placed> {
         if group.bytes.is_empty() {
-            return Ok(());
+            return Ok(Placed::default());
         }
         failpoint::pass("store.before_commit");
-        let sql = "INSERT INTO journal VALUES (?1, ?2)";
-        let mut insert = self.connection.prepare_cached(sql)?;
-        insert.execute(params![self.next_seq, group.bytes.as_slice()])?;
+        let (connection, seq) = (&mut self.connection, self.next_seq);
+        let placed = self
+            .settler
+            .write_group(connection, seq, &group.bytes, group.records)?;
         failpoint::pass("store.after_commit");
-        Ok(())
+        Ok(placed)
     }
 
-    fn wrote(&mut self, group: &Group, work: &mut Work) {
+    fn wrote(&mut self, group: &Group, placed: Placed, work: &mut Work) {
         if group.bytes.is_empty() {
             return;
         }
+        work.settling_rests = work.settling_rests.saturating_sub(1);
         self.next_seq += 1;
-        self.backlog_records += group.records;
-        self.backlog_bytes += group.bytes.len();
+        self.backlog_records += placed.records;
+        self.backlog_bytes += placed.bytes;
+        self.unindexed_turns += placed.turns;
         work.log_bytes += group.bytes.len();
         work.tidy = false;
-        self.counters.add_group(group.records);
+        self.counters.add_group(group.records, placed.turns);
         self.publish();
     }
 
@@ -124,7 +144,11 @@ impl Writer {
                     ended_before,
                     reply,
                 } => {
-                    let next = (Forgetting::new(ended_before.0), reply);
+                    let next = Forget {
+                        after: self.next_seq - 1,
+                        forgetting: Forgetting::new(ended_before.0),
+                        reply,
+                    };
                     match work.forgetting {
                         None => work.forgetting = Some(next),
                         Some(_) => work.forgetting_next.push(next),
@@ -136,39 +160,44 @@ impl Writer {
     }
 
     fn background(&self, work: &Work) -> Background {
-        let backlog_is_large =
-            self.backlog_bytes >= BACKLOG_BYTES || self.backlog_records >= BACKLOG_RECORDS;
-        if work.forgetting.is_some()
-            || work.log_bytes >= LOG_BYTES
-            || (backlog_is_large && !work.settling_rests)
-        {
+        let backlog = (self.backlog_bytes / BACKLOG_BYTES)
+            .max(self.backlog_records / BACKLOG_RECORDS)
+            .max(self.unindexed_turns / BACKLOG_RECORDS);
+        let log = work.log_bytes / LOG_BYTES;
+        if log >= OVERDUE || (backlog >= OVERDUE && work.settling_rests == 0) {
+            return Background::Overdue;
+        }
+        if work.forgetting.is_some() || log > 0 || (backlog > 0 && work.settling_rests == 0) {
             return Background::Now;
         }
-        match work.tidy && self.backlog_records == 0 {
+        match work.tidy && self.is_settled() {
             true => Background::Nothing,
             false => Background::After(IDLE),
         }
     }
 
+    fn is_settled(&self) -> bool {
+        self.backlog_records == 0 && self.unindexed_turns == 0
+    }
+
     /// One slice of whatever is due.
     fn in_background(&mut self, work: &mut Work) {
+        let forgets = work.forgetting.as_ref();
         let outcome = if work.log_bytes >= LOG_BYTES {
-            self.checkpoint("PASSIVE", work)
-        } else if self.backlog_records > 0 && !work.settling_rests {
-            self.settle(work)
-        } else if work.forgetting.is_some() {
+            self.checkpoint(work)
+        } else if forgets.is_some_and(|forget| forget.after <= self.settled_seq) {
             self.forget(work)
+        } else if !self.is_settled() && (work.settling_rests == 0 || forgets.is_some()) {
+            self.settle(work)
         } else {
-            work.settling_rests = false;
-            work.tidy = true;
-            self.checkpoint("TRUNCATE", work)
+            self.tidy_up(work)
         };
         if let Err(error) = outcome {
             tracing::warn!(%error, "the store cannot be tidied up now");
-            work.settling_rests = true;
+            work.settling_rests = SETTLING_RESTS;
             work.log_bytes = 0;
-            if let Some((_, reply)) = work.forgetting.take() {
-                let _ = reply.send(Err(store_error(&error)));
+            if let Some(forget) = work.forgetting.take() {
+                let _ = forget.reply.send(Err(store_error(&error)));
                 work.forgetting = work.forgetting_next.pop();
             }
         }
@@ -176,8 +205,10 @@ impl Writer {
 
     fn settle(&mut self, work: &mut Work) -> rusqlite::Result<()> {
         let moved = self.settler.slice(&mut self.connection, SLICE_BYTES)?;
+        self.settled_seq = self.settled_seq.max(moved.last);
         self.backlog_records = self.backlog_records.saturating_sub(moved.records);
         self.backlog_bytes = self.backlog_bytes.saturating_sub(moved.bytes);
+        self.unindexed_turns = 0;
         work.log_bytes += moved.bytes;
         work.tidy = false;
         self.counters.add_settled(moved.records, moved.turns);
@@ -187,27 +218,41 @@ impl Writer {
     }
 
     fn forget(&mut self, work: &mut Work) -> rusqlite::Result<()> {
-        let Some((forgetting, _)) = &mut work.forgetting else {
+        let Some(forget) = &mut work.forgetting else {
             return Ok(());
         };
         work.tidy = false;
-        if forgetting.slice(&mut self.connection)?
-            && let Some((forgotten, reply)) = work.forgetting.take()
+        if forget.forgetting.slice(&mut self.connection)?
+            && let Some(done) = work.forgetting.take()
         {
-            let _ = reply.send(Ok(forgotten.turns));
+            let _ = done.reply.send(Ok(done.forgetting.turns));
             work.forgetting = work.forgetting_next.pop();
         }
         Ok(())
     }
 
-    fn checkpoint(&mut self, mode: &str, work: &mut Work) -> rusqlite::Result<()> {
+    /// Moves the log into the file, as far as readers let it: the writer does not wait for them.
+    fn checkpoint(&mut self, work: &mut Work) -> rusqlite::Result<()> {
         work.log_bytes = 0;
-        let sql = format!("PRAGMA wal_checkpoint({mode})");
-        self.connection.query_row(&sql, [], |_| Ok(()))?;
-        if mode == "TRUNCATE" {
-            self.connection.execute_batch("PRAGMA shrink_memory")?;
-        }
-        Ok(())
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    }
+
+    /// Empties the log and gives memory back.
+    fn tidy_up(&mut self, work: &mut Work) -> rusqlite::Result<()> {
+        work.settling_rests = 0;
+        work.log_bytes = 0;
+        // With a read going on it stays as it is until the next silence.
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let emptied = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                row.get::<_, i64>(0)
+            });
+        self.connection.busy_timeout(self.busy_timeout)?;
+        work.tidy = emptied? == 0;
+        self.queue.shrink();
+        self.connection.execute_batch("PRAGMA shrink_memory")
     }
 
     /// Tells everybody that nothing can be written, and tries until something can.
@@ -227,8 +272,8 @@ impl Writer {
             self.rest_until(again_at, &clock, &error, work);
             match self.try_again() {
                 Ok(None) => break,
-                Ok(Some(group)) => {
-                    self.wrote(&group, work);
+                Ok(Some((group, placed))) => {
+                    self.wrote(&group, placed, work);
                     break;
                 }
                 Err(again) => error = again,
@@ -271,7 +316,7 @@ impl Writer {
     }
 
     /// Writes the oldest group that was kept; without one, something small.
-    fn try_again(&mut self) -> Result<Option<Group>, StoreError> {
+    fn try_again(&mut self) -> Result<Option<(Group, Placed)>, StoreError> {
         // What the log holds may have room in the file, and then the log begins anew.
         let _ = self
             .connection
@@ -282,9 +327,9 @@ impl Writer {
             return probed.map(|_| None).map_err(|error| store_error(&error));
         };
         match self.commit(&group) {
-            Ok(()) => {
+            Ok(placed) => {
                 group.succeed();
-                Ok(Some(group))
+                Ok(Some((group, placed)))
             }
             Err(error) => {
                 let error = store_error(&error);
@@ -316,8 +361,8 @@ impl Writer {
             outcome = Err(store_error(&error));
         }
         drop(self.lock);
-        for (_, reply) in work.forgetting.into_iter().chain(work.forgetting_next) {
-            let _ = reply.send(Err(super::queue::closed()));
+        for forget in work.forgetting.into_iter().chain(work.forgetting_next) {
+            let _ = forget.reply.send(Err(super::queue::closed()));
         }
         if let Some(reply) = work.closing {
             let _ = reply.send(outcome);

@@ -9,9 +9,17 @@ use super::samples::*;
 
 /// Waits until the store says that it is available, or that it is not.
 fn wait_for(store: &dyn Store, available: bool) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let mut availability = store.availability();
-    runtime.block_on(async { availability.wait_for(|now| *now == available).await.unwrap().to_owned() });
+    runtime.block_on(async {
+        availability
+            .wait_for(|now| *now == available)
+            .await
+            .unwrap()
+            .to_owned()
+    });
 }
 
 fn impatient() -> SqliteOptions {
@@ -25,25 +33,46 @@ fn impatient() -> SqliteOptions {
 fn a_failing_disk_fails_commits_keeps_appends_and_recovers() {
     let place = Place::new();
     let (store, _) = SqliteStore::open(&place.path(), impatient()).unwrap();
-    let turns: Vec<_> = (0..5).map(|n| spec("s", &format!("t{n}"), "r", n)).collect();
+    let turns: Vec<_> = (0..5)
+        .map(|n| spec("s", &format!("t{n}"), "r", n))
+        .collect();
     good(store.commit(vec![accepted(&turns[0])]));
     // Another program that writes is as good as a disk that does not.
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     store.append(vec![accepted(&turns[1])]).unwrap();
-    let refused = store.commit(vec![accepted(&turns[2])]).blocking_recv().unwrap();
-    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    let refused = store
+        .commit(vec![accepted(&turns[2])])
+        .blocking_recv()
+        .unwrap();
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
     wait_for(&store, false);
     store.append(vec![accepted(&turns[3])]).unwrap();
-    let refused = store.commit(vec![accepted(&turns[2])]).blocking_recv().unwrap();
-    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    let refused = store
+        .commit(vec![accepted(&turns[2])])
+        .blocking_recv()
+        .unwrap();
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
     assert_eq!(read(&store, "s", "t0").unwrap().spec, *turns[0]);
     assert_eq!(read(&store, "s", "t1"), None);
     other.execute_batch("ROLLBACK").unwrap();
     wait_for(&store, true);
     good(store.commit(vec![accepted(&turns[4])]));
-    let page = good(store.list_turns(TurnFilter { limit: 9, ..TurnFilter::default() }));
-    let found: Vec<_> = page.turns.iter().map(|turn| turn.spec.accepted_at.0).collect();
+    let page = good(store.list_turns(TurnFilter {
+        limit: 9,
+        ..TurnFilter::default()
+    }));
+    let found: Vec<_> = page
+        .turns
+        .iter()
+        .map(|turn| turn.spec.accepted_at.0)
+        .collect();
     assert_eq!(found, [4, 3, 1, 0]);
 }
 
@@ -57,14 +86,27 @@ fn what_is_refused_was_never_queued() {
     let (store, _) = SqliteStore::open(&place.path(), options).unwrap();
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert!(store.commit(vec![accepted(&spec("s", "c", "r", 0))]).blocking_recv().unwrap().is_err());
+    assert!(
+        store
+            .commit(vec![accepted(&spec("s", "c", "r", 0))])
+            .blocking_recv()
+            .unwrap()
+            .is_err()
+    );
     let outcomes: Vec<_> = (0..5)
-        .map(|n| store.append(vec![accepted(&spec("s", &format!("t{n}"), "r", n))]).is_ok())
+        .map(|n| {
+            store
+                .append(vec![accepted(&spec("s", &format!("t{n}"), "r", n))])
+                .is_ok()
+        })
         .collect();
     assert_eq!(outcomes, [true, true, true, false, false]);
     other.execute_batch("ROLLBACK").unwrap();
     wait_for(&store, true);
-    let page = good(store.list_turns(TurnFilter { limit: 9, ..TurnFilter::default() }));
+    let page = good(store.list_turns(TurnFilter {
+        limit: 9,
+        ..TurnFilter::default()
+    }));
     assert_eq!(page.turns.len(), 3);
 }
 
@@ -74,9 +116,14 @@ fn closing_on_a_failing_disk_says_what_is_lost() {
     let (store, _) = SqliteStore::open(&place.path(), impatient()).unwrap();
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    store.append(vec![accepted(&spec("s", "t", "r", 1))]).unwrap();
+    store
+        .append(vec![accepted(&spec("s", "t", "r", 1))])
+        .unwrap();
     let closed = store.close().blocking_recv().unwrap();
-    assert!(matches!(closed, Err(StoreError::Unavailable { .. })), "{closed:?}");
+    assert!(
+        matches!(closed, Err(StoreError::Unavailable { .. })),
+        "{closed:?}"
+    );
 }
 
 #[test]
@@ -88,7 +135,13 @@ fn a_closed_store_refuses_everything() {
     good(store.close());
     assert!(store.append(vec![accepted(&turn)]).is_err());
     assert!(store.commit(Vec::new()).blocking_recv().unwrap().is_err());
-    assert!(store.read_turn(key("s", "t")).blocking_recv().unwrap().is_err());
+    assert!(
+        store
+            .read_turn(key("s", "t"))
+            .blocking_recv()
+            .unwrap()
+            .is_err()
+    );
     assert!(store.close().blocking_recv().unwrap().is_err());
     drop(store);
     assert_eq!(place.open().1.open_turns.len(), 1);
@@ -109,8 +162,15 @@ fn a_kill_after_any_commit_loses_nothing_that_was_committed() {
         }
         let copy = super::open::copy_of(&place);
         let (copied, restored) = copy.open();
-        assert_eq!(restored.open_turns.len() as u64, n.div_ceil(2), "after turn {n}");
-        let page = good(copied.list_turns(TurnFilter { limit: 100, ..TurnFilter::default() }));
+        assert_eq!(
+            restored.open_turns.len() as u64,
+            n.div_ceil(2),
+            "after turn {n}"
+        );
+        let page = good(copied.list_turns(TurnFilter {
+            limit: 100,
+            ..TurnFilter::default()
+        }));
         assert_eq!(page.turns.len() as u64, n + 1, "after turn {n}");
         good(copied.commit(vec![accepted(&spec("s", "new", "r", n + 1))]));
         assert!(read(&copied, "s", "new").is_some());
@@ -124,21 +184,35 @@ impl<'a> SmallDisk<'a> {
     fn mount(path: &'a Path, size: &str) -> Option<Self> {
         let options = format!("size={size}");
         let mut mount = std::process::Command::new("mount");
-        let mount = mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(path);
+        let mount = mount
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(path);
         let mounted = mount.stderr(std::process::Stdio::null()).status();
-        mounted.is_ok_and(|status| status.success()).then_some(Self(path))
+        mounted
+            .is_ok_and(|status| status.success())
+            .then_some(Self(path))
     }
 
     fn grow(&self, size: &str) {
         let options = format!("remount,size={size}");
         let mut mount = std::process::Command::new("mount");
-        assert!(mount.args(["-o", &options]).arg(self.0).status().unwrap().success());
+        assert!(
+            mount
+                .args(["-o", &options])
+                .arg(self.0)
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 }
 
 impl Drop for SmallDisk<'_> {
     fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(self.0).status();
+        let _ = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(self.0)
+            .status();
     }
 }
 
@@ -159,10 +233,15 @@ fn a_full_disk_recovers_when_it_has_room_again() {
         last_good = n;
         outcome.err()
     });
-    assert!(matches!(refused, Some(StoreError::Unavailable { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
     wait_for(&store, false);
     assert!(read(&store, "s", &format!("t{}", last_good - 1)).is_some());
-    store.append(vec![accepted(&spec("s", "kept", "r", 1))]).unwrap();
+    store
+        .append(vec![accepted(&spec("s", "kept", "r", 1))])
+        .unwrap();
     disk.grow("60m");
     wait_for(&store, true);
     assert!(read(&store, "s", "kept").is_some());

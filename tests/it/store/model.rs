@@ -12,7 +12,13 @@ use super::samples::*;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Write { what: u8, turn: u8, durable: bool },
+    Write {
+        what: u8,
+        turn: u8,
+        durable: bool,
+    },
+    /// Many turns in one group, in one of these ways each.
+    Burst(Vec<u8>),
     Settle,
     Reopen,
     Forget(u64),
@@ -23,6 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (0_u8..9, 0_u8..8, any::<bool>())
             .prop_map(|(what, turn, durable)| Step::Write { what, turn, durable }),
+        3 => proptest::collection::vec(0_u8..12, 30..60).prop_map(Step::Burst),
         3 => Just(Step::Settle),
         2 => Just(Step::Reopen),
         1 => (0_u64..60).prop_map(Step::Forget),
@@ -30,9 +37,19 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Turn `n`: ids repeat over sessions, and two turns share a run.
+/// Turn `n`: ids repeat over sessions, and two turns share a run, which began once.
 fn turn(n: u8, at: u64) -> Arc<TurnSpec> {
-    spec(&format!("s{}", n % 2), &format!("t{}", n / 2), &format!("r{}", n / 4), at)
+    let (session, turn, run) = (n % 2, n / 2, n / 4);
+    let spec = spec(
+        &format!("s{session}"),
+        &format!("t{turn}"),
+        &format!("r{run}"),
+        at,
+    );
+    Arc::new(TurnSpec {
+        run_started_at: UnixMillis(0),
+        ..Arc::unwrap_or_clone(spec)
+    })
 }
 
 fn record(what: u8, turn: &Arc<TurnSpec>, at: u64) -> Record {
@@ -47,6 +64,29 @@ fn record(what: u8, turn: &Arc<TurnSpec>, at: u64) -> Record {
     }
 }
 
+/// The records of a burst, those of all turns among each other.
+fn burst(ways: &[u8], at: u64) -> Vec<Record> {
+    let mut records = Vec::new();
+    for stage in 0..3 {
+        for (n, way) in (0..).zip(ways) {
+            let turn = turn(n, at);
+            let what: &[u8] = match (way, stage) {
+                (0..6, 0) => &[0],
+                (0..6, 1) => &[3, 4],
+                (0..6, _) => &[6],
+                (6, 0) => &[0, 0],
+                (7, 2) => &[7],
+                (8, 0) | (9, 1) => &[0],
+                (10, 0) => &[0, 6, 0],
+                (11, 1) => &[8],
+                _ => &[],
+            };
+            records.extend(what.iter().map(|what| record(*what, &turn, at)));
+        }
+    }
+    records
+}
+
 /// Everything that can be asked, asked.
 fn everything(store: &dyn Store) -> Vec<String> {
     let mut seen = Vec::new();
@@ -55,7 +95,10 @@ fn everything(store: &dyn Store) -> Vec<String> {
         seen.push(format!("{:?}", good(store.read_turn(turn.key()))));
         let run = good(store.read_run(turn.session().clone(), turn.run().clone()));
         seen.push(format!("{run:?}"));
-        seen.push(format!("{:?}", good(store.find_turn(TurnId::trusted(format!("t{n}"))))));
+        seen.push(format!(
+            "{:?}",
+            good(store.find_turn(TurnId::trusted(format!("t{n}"))))
+        ));
     }
     for session in [None, Some("s1")] {
         for run in [None, Some("r0")] {
@@ -98,7 +141,7 @@ fn open_turns(restored: &Restored) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn both_stores_answer_the_same(steps in proptest::collection::vec(step(), 1..60)) {
@@ -114,6 +157,10 @@ proptest! {
                         true => good(store.commit(vec![record])),
                         false => store.append(vec![record]).unwrap(),
                     }
+                }
+                Step::Burst(ways) => {
+                    good(model.commit(burst(&ways, at)));
+                    good(store.commit(burst(&ways, at)));
                 }
                 Step::Settle => settle(&store),
                 Step::Reopen => {

@@ -3,8 +3,8 @@
 use std::fs;
 
 use callgate::gate::event::RunState;
-use callgate::gate::registry::Registry;
 use callgate::gate::record::Record;
+use callgate::gate::registry::Registry;
 use callgate::store::{SqliteStore, Store, StoreError};
 
 use super::samples::*;
@@ -17,7 +17,8 @@ fn a_new_store_is_empty_and_private() {
     good(store.commit(vec![accepted(&spec("s", "t", "r", 1))]));
     for ending in ["", "-wal", ".lock"] {
         let path = format!("{}{ending}", place.path().display());
-        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600, "`{ending}`");
     }
 }
@@ -44,12 +45,15 @@ fn an_open_turn_comes_back_with_everything_known_of_it() {
         ]));
         drop(store);
         let (_store, restored) = place.open();
-        let [found] = restored.open_turns.as_slice() else {
-            panic!("not one open turn: {restored:?}");
-        };
+        assert_eq!(restored.open_turns.len(), 1);
+        let found = &restored.open_turns[0];
         assert_eq!(found.spec, *turn);
         assert_eq!(found.epoch, 2);
-        let attempts: Vec<_> = found.dispatched.iter().map(|it| (it.call.0, it.attempt)).collect();
+        let attempts: Vec<_> = found
+            .dispatched
+            .iter()
+            .map(|it| (it.call.0, it.attempt))
+            .collect();
         assert_eq!(attempts, [(0, 2), (1, 1)]);
         assert_eq!(found.results.len(), 1);
         assert_eq!(found.cancelling.as_deref(), Some("enough"));
@@ -62,7 +66,9 @@ fn an_open_turn_comes_back_with_everything_known_of_it() {
 fn only_turns_that_have_not_ended_are_restored_oldest_first() {
     let place = Place::new();
     let (store, _) = place.open();
-    let turns: Vec<_> = (0..6).map(|n| spec("s", &format!("t{n}"), "r", n)).collect();
+    let turns: Vec<_> = (0..6)
+        .map(|n| spec("s", &format!("t{n}"), "r", n))
+        .collect();
     good(store.commit(turns.iter().take(3).map(accepted).collect()));
     good(store.commit(vec![ended(&turns[1], 20)]));
     settle(&store);
@@ -70,7 +76,11 @@ fn only_turns_that_have_not_ended_are_restored_oldest_first() {
     good(store.commit(vec![ended(&turns[0], 21), ended(&turns[4], 22)]));
     drop(store);
     let (_store, restored) = place.open();
-    let names: Vec<_> = restored.open_turns.iter().map(|turn| turn.spec.request.turn.as_str()).collect();
+    let names: Vec<_> = restored
+        .open_turns
+        .iter()
+        .map(|turn| turn.spec.request.turn.as_str())
+        .collect();
     assert_eq!(names, ["t2", "t3", "t5"]);
 }
 
@@ -82,7 +92,9 @@ fn tools_come_back_in_order_with_generations() {
     good(store.commit(tools(&mut registry, &["write", "read", "gone"], "first")));
     settle(&store);
     good(store.commit(tools(&mut registry, &["read"], "second")));
-    good(store.commit(vec![Record::ToolRemoved(callgate::gate::ids::ToolName::trusted("gone"))]));
+    good(store.commit(vec![Record::ToolRemoved(
+        callgate::gate::ids::ToolName::trusted("gone"),
+    )]));
     for settled in [false, true] {
         if settled {
             settle(&store);
@@ -91,10 +103,22 @@ fn tools_come_back_in_order_with_generations() {
         let found: Vec<_> = restored
             .tools
             .iter()
-            .map(|tool| (tool.definition.name.as_str(), tool.definition.description.as_str(), tool.generation))
+            .map(|tool| {
+                (
+                    tool.definition.name.as_str(),
+                    tool.definition.description.as_str(),
+                    tool.generation,
+                )
+            })
             .collect();
         assert_eq!(found, [("write", "first", 1), ("read", "second", 2)]);
-        assert_eq!((restored.tools[0].owner.as_str(), restored.tools[0].registered_at.0), ("executor", 7));
+        assert_eq!(
+            (
+                restored.tools[0].owner.as_str(),
+                restored.tools[0].registered_at.0
+            ),
+            ("executor", 7)
+        );
     }
 }
 
@@ -102,13 +126,21 @@ fn tools_come_back_in_order_with_generations() {
 fn toolsets_come_back_with_bases_first() {
     let place = Place::new();
     let (store, _) = place.open();
-    good(store.commit(vec![toolset("z", "", 1), toolset("m", "z", 2), toolset("gone", "", 3)]));
+    good(store.commit(vec![
+        toolset("z", "", 1),
+        toolset("m", "z", 2),
+        toolset("gone", "", 3),
+    ]));
     settle(&store);
     good(store.commit(vec![toolset("a", "m", 4), toolset("z", "", 5)]));
     good(store.commit(vec![Record::ToolsetDeleted(String::from("gone"))]));
     drop(store);
     let (_store, restored) = place.open();
-    let found: Vec<_> = restored.toolsets.iter().map(|it| (it.name.as_str(), it.version)).collect();
+    let found: Vec<_> = restored
+        .toolsets
+        .iter()
+        .map(|it| (it.name.as_str(), it.version))
+        .collect();
     assert_eq!(found, [("z", 5), ("m", 2), ("a", 4)]);
     assert_eq!(restored.toolsets[0].include, ["read_*", ""]);
 }
@@ -121,7 +153,13 @@ fn a_newer_version_is_refused_and_left_alone() {
     file.pragma_update(None, "user_version", 99).unwrap();
     file.close().unwrap();
     let before = fs::read(place.path()).unwrap();
-    assert_eq!(place.problem(), StoreError::VersionUnsupported { found: 99, known: 1 });
+    assert_eq!(
+        place.problem(),
+        StoreError::VersionUnsupported {
+            found: 99,
+            known: 1
+        }
+    );
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 
@@ -150,7 +188,13 @@ fn what_is_no_store_is_refused_and_left_alone() {
         bytes[..16].fill(b'x');
         bytes
     };
-    for bytes in [Vec::new(), vec![0; 8192], b"text".repeat(4_000), foreign(), broken_header()] {
+    for bytes in [
+        Vec::new(),
+        vec![0; 8192],
+        b"text".repeat(4_000),
+        foreign(),
+        broken_header(),
+    ] {
         let place = Place::new();
         fs::write(place.path(), &bytes).unwrap();
         let problem = place.problem();
@@ -179,7 +223,10 @@ fn a_missing_directory_makes_it_unavailable() {
     let place = Place::new();
     let path = place.path().join("deeper").join("callgate.db");
     let problem = SqliteStore::open(&path, Default::default()).unwrap_err();
-    assert!(matches!(problem, StoreError::Unavailable { .. }), "{problem}");
+    assert!(
+        matches!(problem, StoreError::Unavailable { .. }),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -200,17 +247,29 @@ fn todays_version_writes_what_is_read_of_version_1() {
 fn check_sample(place: &Place) {
     let (store, restored) = place.open();
     let names = |turns: &[callgate::gate::record::StoredTurn]| -> Vec<String> {
-        turns.iter().map(|turn| turn.spec.request.turn.to_string()).collect()
+        turns
+            .iter()
+            .map(|turn| turn.spec.request.turn.to_string())
+            .collect()
     };
     assert_eq!(names(&restored.open_turns), ["open-settled", "open"]);
     assert_eq!(restored.tools.len(), 2);
     assert_eq!(restored.toolsets.len(), 2);
-    let page = good(store.list_turns(callgate::store::TurnFilter { limit: 9, ..Default::default() }));
-    assert_eq!(names(&page.turns), ["open", "ended", "open-settled", "ended-settled"]);
+    let page = good(store.list_turns(callgate::store::TurnFilter {
+        limit: 9,
+        ..Default::default()
+    }));
+    assert_eq!(
+        names(&page.turns),
+        ["open", "ended", "open-settled", "ended-settled"]
+    );
     let turn = spec("session", "ended-settled", "run", 10);
     let found = read(&store, "session", "ended-settled").unwrap();
     assert_eq!(found.spec, *turn);
-    assert_eq!(found.completed, Some(completed(&turn, RunState::Active, 12)));
+    assert_eq!(
+        found.completed,
+        Some(completed(&turn, RunState::Active, 12))
+    );
 }
 
 /// A store as of now, as a kill would leave it.

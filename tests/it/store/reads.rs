@@ -59,13 +59,19 @@ fn a_turn_reads_the_same_wherever_its_records_are() {
 fn what_is_committed_carries_everything_appended_before_it() {
     let place = Place::new();
     let (store, _) = place.open();
-    let turns: Vec<_> = (0..50).map(|n| spec("s", &format!("t{n}"), "r", n)).collect();
+    let turns: Vec<_> = (0..50)
+        .map(|n| spec("s", &format!("t{n}"), "r", n))
+        .collect();
     for turn in &turns {
         store.append(vec![accepted(turn)]).unwrap();
     }
     good(store.commit(vec![ended(&turns[0], 99)]));
     let (_copy, restored) = super::open::copy_of(&place).open();
-    let names: Vec<_> = restored.open_turns.iter().map(|turn| turn.spec.accepted_at.0).collect();
+    let names: Vec<_> = restored
+        .open_turns
+        .iter()
+        .map(|turn| turn.spec.accepted_at.0)
+        .collect();
     assert_eq!(names, (1..50).collect::<Vec<_>>());
 }
 
@@ -86,7 +92,10 @@ fn a_turn_id_is_found_in_every_session_newest_first() {
         }
     }
     let found = good(store.find_turn(TurnId::trusted("t")));
-    let expected: Vec<_> = (2..10).rev().map(|session| key(&format!("s{session}"), "t")).collect();
+    let expected: Vec<_> = (2..10)
+        .rev()
+        .map(|session| key(&format!("s{session}"), "t"))
+        .collect();
     assert_eq!(found, expected);
     assert_eq!(good(store.find_turn(TurnId::trusted("u"))), []);
 }
@@ -125,7 +134,10 @@ fn a_run_counts_the_highest_round_and_keeps_its_end() {
     settle(&store);
     good(store.commit(vec![ended(&round(2), 9)]));
     let run = run_of(&store).unwrap();
-    assert_eq!((run.state, run.rounds, run.ended_at), (RunState::Cancelled, 3, Some(UnixMillis(8))));
+    assert_eq!(
+        (run.state, run.rounds, run.ended_at),
+        (RunState::Cancelled, 3, Some(UnixMillis(8)))
+    );
     settle(&store);
     assert_eq!(run_of(&store), Some(run));
 }
@@ -139,7 +151,10 @@ fn a_run_that_ended_outside_of_a_turn_is_over() {
     good(store.commit(vec![Record::RunEnded(run(&turn, RunState::Completed, 5))]));
     for _ in 0..2 {
         let found = run_of(&store).unwrap();
-        assert_eq!((found.state, found.ended_at), (RunState::Completed, Some(UnixMillis(5))));
+        assert_eq!(
+            (found.state, found.ended_at),
+            (RunState::Completed, Some(UnixMillis(5)))
+        );
         settle(&store);
     }
 }
@@ -148,7 +163,9 @@ fn a_run_that_ended_outside_of_a_turn_is_over() {
 fn pages_leave_nothing_out_while_turns_come_and_end() {
     let place = Place::new();
     let (store, _) = place.open();
-    let turns: Vec<_> = (0..60).map(|n| spec("s", &format!("t{n}"), "r", n)).collect();
+    let turns: Vec<_> = (0..60)
+        .map(|n| spec("s", &format!("t{n}"), "r", n))
+        .collect();
     for turn in &turns[..40] {
         store.append(vec![accepted(turn)]).unwrap();
         if turn.accepted_at.0 % 3 == 0 {
@@ -158,17 +175,32 @@ fn pages_leave_nothing_out_while_turns_come_and_end() {
             settle(&store);
         }
     }
-    let mut filter = TurnFilter { limit: 7, ..TurnFilter::default() };
+    let mut filter = TurnFilter {
+        limit: 7,
+        ..TurnFilter::default()
+    };
     let mut seen = Vec::new();
     let mut coming = turns[40..].iter();
-    let mut ending = turns[..40].iter().filter(|turn| turn.accepted_at.0 % 3 != 0);
+    let mut ending = turns[..40]
+        .iter()
+        .filter(|turn| turn.accepted_at.0 % 3 != 0);
     loop {
         let page = good(store.list_turns(filter.clone()));
         seen.extend(page.turns.iter().map(|turn| turn.spec.accepted_at.0));
         let Some(next) = page.next else { break };
         filter.before = Some(next);
-        store.append(coming.by_ref().take(3).map(accepted).collect()).unwrap();
-        store.append(ending.by_ref().take(5).map(|turn| ended(turn, 80)).collect()).unwrap();
+        store
+            .append(coming.by_ref().take(3).map(accepted).collect())
+            .unwrap();
+        store
+            .append(
+                ending
+                    .by_ref()
+                    .take(5)
+                    .map(|turn| ended(turn, 80))
+                    .collect(),
+            )
+            .unwrap();
         if seen.len() % 2 == 0 {
             settle(&store);
         }
@@ -181,7 +213,12 @@ fn a_list_is_filtered_by_session_run_and_end() {
     let place = Place::new();
     let (store, _) = place.open();
     for n in 0..24 {
-        let turn = spec(&format!("s{}", n % 2), &format!("t{n}"), &format!("r{}", n % 3), n);
+        let turn = spec(
+            &format!("s{}", n % 2),
+            &format!("t{n}"),
+            &format!("r{}", n % 3),
+            n,
+        );
         good(store.commit(vec![accepted(&turn)]));
         if n % 4 < 2 {
             good(store.commit(vec![ended(&turn, n)]));
@@ -198,15 +235,25 @@ fn a_list_is_filtered_by_session_run_and_end() {
             before: None,
             limit: 100,
         }));
-        page.turns.iter().map(|turn| turn.spec.accepted_at.0).collect::<Vec<_>>()
+        page.turns
+            .iter()
+            .map(|turn| turn.spec.accepted_at.0)
+            .collect::<Vec<_>>()
     };
-    let expected = |passes: &dyn Fn(u64) -> bool| (0..24).rev().filter(|n| passes(*n)).collect::<Vec<_>>();
+    let expected =
+        |passes: &dyn Fn(u64) -> bool| (0..24).rev().filter(|n| passes(*n)).collect::<Vec<_>>();
     for _ in 0..2 {
         assert_eq!(listed(Some("s1"), None, None), expected(&|n| n % 2 == 1));
         assert_eq!(listed(None, Some("r2"), None), expected(&|n| n % 3 == 2));
-        assert_eq!(listed(Some("s0"), Some("r1"), None), expected(&|n| n % 2 == 0 && n % 3 == 1));
+        assert_eq!(
+            listed(Some("s0"), Some("r1"), None),
+            expected(&|n| n % 2 == 0 && n % 3 == 1)
+        );
         assert_eq!(listed(None, None, Some(true)), expected(&|n| n % 4 < 2));
-        assert_eq!(listed(Some("s0"), None, Some(false)), expected(&|n| n % 2 == 0 && n % 4 >= 2));
+        assert_eq!(
+            listed(Some("s0"), None, Some(false)),
+            expected(&|n| n % 2 == 0 && n % 4 >= 2)
+        );
         assert_eq!(listed(Some("none"), None, None), [0; 0]);
         settle(&store);
     }
@@ -216,7 +263,9 @@ fn a_list_is_filtered_by_session_run_and_end() {
 fn turns_that_ended_long_ago_are_forgotten_with_their_runs() {
     let place = Place::new();
     let (store, _) = place.open();
-    let turns: Vec<_> = (0..300).map(|n| spec("s", &format!("t{n}"), &format!("r{n}"), n)).collect();
+    let turns: Vec<_> = (0..300)
+        .map(|n| spec("s", &format!("t{n}"), &format!("r{n}"), n))
+        .collect();
     for turn in &turns {
         let mut records = vec![accepted(turn)];
         if turn.accepted_at.0 != 5 {
@@ -234,16 +283,30 @@ fn turns_that_ended_long_ago_are_forgotten_with_their_runs() {
     let run_there = |n: u64| {
         good(store.read_run(SessionId::trusted("s"), RunId::trusted(format!("r{n}")))).is_some()
     };
-    for (n, expected) in [(0, false), (4, false), (5, true), (6, false), (199, false), (200, true), (299, true)] {
+    for (n, expected) in [
+        (0, false),
+        (4, false),
+        (5, true),
+        (6, false),
+        (199, false),
+        (200, true),
+        (299, true),
+    ] {
         assert_eq!((there(n), run_there(n)), (expected, expected), "turn {n}");
     }
-    let page = good(store.list_turns(TurnFilter { limit: 1_000, ..TurnFilter::default() }));
+    let page = good(store.list_turns(TurnFilter {
+        limit: 1_000,
+        ..TurnFilter::default()
+    }));
     assert_eq!(page.turns.len(), 101);
     drop(store);
     let (store, restored) = place.open();
     assert_eq!(restored.open_turns.len(), 1);
     assert_eq!(good(store.forget_turns(UnixMillis(1_000))), 100);
-    let page = good(store.list_turns(TurnFilter { limit: 1_000, ..TurnFilter::default() }));
+    let page = good(store.list_turns(TurnFilter {
+        limit: 1_000,
+        ..TurnFilter::default()
+    }));
     assert_eq!(page.turns.len(), 1);
 }
 
@@ -274,7 +337,10 @@ fn a_large_journal_opens_without_being_settled() {
     settle(&store);
     let after = store.figures();
     assert_eq!((after.backlog_records, after.backlog_bytes), (0, 0));
-    let newest = good(store.list_turns(TurnFilter { limit: 1, ..TurnFilter::default() }));
+    let newest = good(store.list_turns(TurnFilter {
+        limit: 1,
+        ..TurnFilter::default()
+    }));
     assert_eq!(newest.turns[0].spec.accepted_at.0, 49_999);
     assert_eq!(read(&store, "s", "t1000").unwrap().completed, None);
     assert!(read(&store, "s", "t25001").unwrap().completed.is_some());

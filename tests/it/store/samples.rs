@@ -131,7 +131,11 @@ pub(crate) fn run(turn: &TurnSpec, state: RunState, at: u64) -> RunSummary {
         state,
         rounds: turn.round,
         end_code: String::new(),
-        end_reason: ended.then(|| format!("at {at}")).unwrap_or_default(),
+        end_reason: if ended {
+            format!("at {at}")
+        } else {
+            String::new()
+        },
         started_at: turn.run_started_at,
         ended_at: ended.then_some(UnixMillis(at)),
     }
