@@ -100,14 +100,15 @@ struct TurnTask {
 impl TurnTask {
     /// One input and everything that it leads to at once.
     async fn take(&mut self, input: Input) {
-        let mut next = Some(input);
-        while let Some(input) = next.take() {
+        let mut next = VecDeque::from([input]);
+        while let Some(input) = next.pop_front() {
             let effects = self.step(input);
             let outcome = self.perform(effects).await;
             if !outcome.unrecorded.is_empty() {
-                next = Some(Input::DispatchUnrecorded(outcome.unrecorded));
-            } else if !outcome.claimed.is_empty() {
-                next = Some(Input::Claimed(outcome.claimed));
+                next.push_back(Input::DispatchUnrecorded(outcome.unrecorded));
+            }
+            if !outcome.claimed.is_empty() {
+                next.push_back(Input::Claimed(outcome.claimed));
             }
         }
     }
@@ -170,6 +171,7 @@ impl TurnTask {
         let mut outcome = Outcome::default();
         let mut records = Vec::new();
         let mut barrier: Option<Durability> = None;
+        let mut unrecorded = false;
         let mut effects = effects.into_iter().peekable();
         while let Some(effect) = effects.next() {
             failpoint::pass("engine.effect");
@@ -182,10 +184,7 @@ impl TurnTask {
                         continue;
                     }
                     let records = std::mem::take(&mut records);
-                    if self.persist(records, barrier.take()).await.is_err() {
-                        outcome.unrecorded = effects.filter_map(dispatched_call).collect();
-                        return outcome;
-                    }
+                    unrecorded |= self.persist(records, barrier.take()).await.is_err();
                 }
                 Effect::Announce(event) => self.announce(event),
                 Effect::Claim(claim) => {
@@ -197,6 +196,7 @@ impl TurnTask {
                 Effect::Expect(expect) => {
                     self.engine.pool.expect(expect, self.turn.inbox.clone());
                 }
+                Effect::Dispatch(dispatch) if unrecorded => outcome.unrecorded.push(dispatch.call),
                 Effect::Dispatch(dispatch) => {
                     let context = DispatchContext {
                         output_credit: self.output_credit(),
@@ -272,9 +272,13 @@ impl TurnTask {
                 self.turn.log.wake();
                 let written = commit(&self.engine, records.clone()).await;
                 if written.is_err() {
-                    // The dispatch is off, the turn is not.
+                    // What stands beside a dispatch holds without it.
                     records.retain(|record| !matches!(record, Record::CallsDispatched { .. }));
-                    self.later = records;
+                    if let [] | [Record::TurnAccepted(_)] = records.as_slice() {
+                        self.later = records;
+                    } else {
+                        self.commit_until_done(records).await;
+                    }
                 }
                 written
             }
@@ -331,18 +335,5 @@ fn stricter(one: Option<Durability>, other: Durability) -> Option<Durability> {
     match one {
         Some(one) if rank(one) >= rank(other) => Some(one),
         Some(_) | None => Some(other),
-    }
-}
-
-fn dispatched_call(effect: Effect) -> Option<CallIndex> {
-    match effect {
-        Effect::Dispatch(dispatch) => Some(dispatch.call),
-        Effect::Persist { .. }
-        | Effect::Announce(_)
-        | Effect::Claim(_)
-        | Effect::Expect(_)
-        | Effect::Withdraw(_)
-        | Effect::Acknowledge { .. }
-        | Effect::Finish => None,
     }
 }

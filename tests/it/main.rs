@@ -10,11 +10,13 @@
 )]
 
 mod bfcl;
+mod goldens;
 mod inputs;
 mod json_properties;
 mod json_schema_suite;
 mod small_stacks;
 mod store;
 mod support;
+mod turn_machine;
 mod turns;
 mod vectors_json;

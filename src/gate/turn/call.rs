@@ -63,15 +63,17 @@ pub(super) struct Call {
     pub(super) state: CallState,
     pub(super) tool: Option<SharedTool>,
     pub(super) arguments: Option<CheckedArguments>,
-    /// Why the look refused it; becomes its result when the turn decides.
     pub(super) place: Place,
     pub(super) attempts: u32,
+    /// An attempt that was given up may have acted, so that nobody can say that nothing happened.
+    pub(super) may_have_run: bool,
     pub(super) started_at: Option<UnixMillis>,
     pub(super) queue_ms: u64,
     pub(super) stopping: Option<Stopping>,
     pub(super) result: Option<Arc<CallResult>>,
     /// The executor waits for the acknowledgement of its answer.
     pub(super) answered: bool,
+    /// Why the look refused it; becomes its result when the turn decides, or at dispatch.
     pub(super) refusal: Option<super::look::Refused>,
 }
 
@@ -89,6 +91,7 @@ impl Call {
             arguments: None,
             place: Place::Home,
             attempts: 0,
+            may_have_run: false,
             started_at: None,
             queue_ms: 0,
             stopping: None,

@@ -3,7 +3,7 @@
 //! What was not sent ends at once; what is out is told and has its grace time. Never takes a result
 //! away that came in time.
 
-use super::call::Stopping;
+use super::call::{Place, Stopping};
 use super::effect::{Durability, Effect};
 use super::input::{Cancel, CancelReason, CancelScope};
 use super::settle::End;
@@ -98,6 +98,10 @@ impl TurnMachine {
             return;
         }
         call.stopping.get_or_insert(stopping);
+        // Its silence is given the whole grace, whether it was accepted or not.
+        if let Place::Sent { accept_until, .. } = &mut call.place {
+            *accept_until = None;
+        }
         self.withdraw(index, why, reason, grace_ms, false);
     }
 }

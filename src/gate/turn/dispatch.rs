@@ -5,9 +5,10 @@
 
 use std::borrow::Cow;
 
-use super::call::Place;
+use super::call::{Call, Place};
 use super::effect::{Claim, Dispatch, Durability, Effect, Withdraw};
 use super::input::{CancelReason, Claimed, Proof, RejectReason};
+use super::look::{Refused, refused_unasked};
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::call::CallState;
@@ -17,6 +18,27 @@ use crate::gate::permission;
 use crate::gate::record::{DispatchIntent, Record};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
+
+/// The gates that hold again at dispatch: the look, still registered, still the same tool, not to be
+/// asked.
+///
+/// The look of a call that was sent before a restart is not its first: it may refuse here.
+fn refused_at_dispatch(call: &Call, view: &View<'_>) -> Option<Refused> {
+    if let Some(refused) = &call.refusal {
+        return Some(refused.clone());
+    }
+    let tool = call.tool.as_ref()?;
+    let name = &tool.definition.name;
+    if !view.registry.is_unchanged(name, &tool.digest) {
+        return Some(Refused {
+            refusal: Refusal::ToolChanged {
+                name: name.to_string(),
+            },
+            why: NotExecuted::ToolUnavailable,
+        });
+    }
+    refused_unasked(tool)
+}
 
 impl TurnMachine {
     /// Lets calls look for executors: in call order, within `max_parallel`, exclusive ones alone.
@@ -105,7 +127,7 @@ impl TurnMachine {
         }
     }
 
-    /// The gates that hold again at dispatch: still wanted, still registered, still the same tool.
+    /// Whether the call is still wanted and may still go.
     fn may_send(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
         let Some(call) = self.calls.get(index.get()) else {
             return false;
@@ -114,31 +136,21 @@ impl TurnMachine {
         if !wanted {
             return false;
         }
-        self.is_still_registered(index, now, view)
+        self.passes_again(index, now, view)
     }
 
-    /// Whether the tool is still the one that was checked; ends the call if it is not.
-    fn is_still_registered(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
-        let Some(tool) = self
-            .calls
-            .get(index.get())
-            .and_then(|call| call.tool.clone())
-        else {
+    /// Whether every gate still lets the call through; ends it if one does not.
+    fn passes_again(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
+        let Some(call) = self.calls.get(index.get()) else {
             return false;
         };
-        let name = &tool.definition.name;
-        if view.registry.is_unchanged(name, &tool.digest) {
+        let Some(refused) = refused_at_dispatch(call, view) else {
             return true;
-        }
-        self.release(index);
-        let refusal = Refusal::ToolChanged {
-            name: name.to_string(),
         };
-        self.end(
-            index.get(),
-            now,
-            End::refused(refusal, NotExecuted::ToolUnavailable),
-        );
+        if call.is_waiting() {
+            self.release(index);
+        }
+        self.end(index.get(), now, End::refused(refused.refusal, refused.why));
         false
     }
 
@@ -150,7 +162,7 @@ impl TurnMachine {
                     && matches!(call.place, Place::Home | Place::Waiting { .. })
             });
             if let Some(index) = waiting.map(|call| call.index) {
-                self.is_still_registered(index, now, view);
+                self.passes_again(index, now, view);
             }
         }
     }
@@ -261,7 +273,8 @@ impl TurnMachine {
         }
         let may_repeat = never_started || call.is_repeatable();
         if may_repeat && call.attempts < view.settings.attempts_max {
-            if self.is_still_registered(of.call, now, view) {
+            self.note_attempt(of.call, never_started);
+            if self.passes_again(of.call, now, view) {
                 self.claim(of.call, now, view.settings.queue_timeout_ms);
             }
             return;
@@ -275,6 +288,12 @@ impl TurnMachine {
             false => End::unknown(Refusal::OutcomeUnknown { name }),
         };
         self.end(of.call.get(), now, end);
+    }
+
+    fn note_attempt(&mut self, index: CallIndex, never_started: bool) {
+        if let Some(call) = self.calls.get_mut(index.get()) {
+            call.may_have_run |= !never_started;
+        }
     }
 
     /// The executor has the call.

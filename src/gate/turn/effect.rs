@@ -49,7 +49,8 @@ pub enum Effect {
 pub enum Durability {
     /// Some time soon, after what was written before it.
     After,
-    /// Before the next effect. If that cannot be, nothing of the list happens and the machine is told.
+    /// Before the next effect. If that cannot be, nothing of the list is sent and the machine is told;
+    /// the rest of the list holds all the same.
     BeforeDispatch,
     /// Before the next effect. Tried until it can be.
     BeforeAnnounce,

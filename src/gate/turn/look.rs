@@ -16,7 +16,7 @@ use crate::gate::json::Document;
 use crate::gate::permission::{self, Decision};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::{Digest, NotExecuted};
-use crate::gate::tool::SharedTool;
+use crate::gate::tool::{SharedTool, Tool};
 
 /// Why a call will not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl TurnMachine {
     }
 
     /// Ends a call that was refused, or lets it run.
-    pub(super) fn decide(&mut self, position: usize, now: UnixMillis, _view: &View<'_>) {
+    pub(super) fn decide(&mut self, position: usize, now: UnixMillis) {
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
@@ -72,25 +72,27 @@ impl TurnMachine {
         let Some(tool) = call.tool.clone() else {
             return;
         };
-        match permission::decide(&tool) {
-            Decision::Allow => {
-                let index = call.index;
-                let moved = call.move_to(CallState::Scheduled, Cow::Borrowed(""));
-                self.announce.push(Event::CallMoved(moved));
-                self.ready.push_back(index);
-            }
-            // Nobody can answer, and nobody is expected to.
-            Decision::Ask => {
-                let refusal = Refusal::ApprovalUnavailable {
-                    name: tool.definition.name.to_string(),
-                };
-                self.end(
-                    position,
-                    now,
-                    End::refused(refusal, NotExecuted::ApprovalUnavailable),
-                );
-            }
+        if let Some(refused) = refused_unasked(&tool) {
+            self.end(position, now, End::refused(refused.refusal, refused.why));
+            return;
         }
+        let index = call.index;
+        let moved = call.move_to(CallState::Scheduled, Cow::Borrowed(""));
+        self.announce.push(Event::CallMoved(moved));
+        self.ready.push_back(index);
+    }
+}
+
+/// Why a call of this tool cannot run, since nobody can answer and nobody is expected to.
+pub(super) fn refused_unasked(tool: &Tool) -> Option<Refused> {
+    match permission::decide(tool) {
+        Decision::Allow => None,
+        Decision::Ask => Some(Refused {
+            refusal: Refusal::ApprovalUnavailable {
+                name: tool.definition.name.to_string(),
+            },
+            why: NotExecuted::ApprovalUnavailable,
+        }),
     }
 }
 

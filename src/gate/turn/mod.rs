@@ -206,7 +206,7 @@ impl TurnMachine {
         }
         self.announce_accepted();
         for position in 0..self.calls.len() {
-            self.decide(position, now, view);
+            self.decide(position, now);
         }
     }
 

@@ -50,7 +50,7 @@ impl TurnMachine {
 
     pub(super) fn on_recovered(&mut self, now: UnixMillis, view: &View<'_>) {
         if let Some(reason) = self.cancelling.clone() {
-            self.end_cancelled(now, &reason);
+            self.end_cancelled(now, &reason, view);
             return;
         }
         for position in 0..self.calls.len() {
@@ -61,26 +61,35 @@ impl TurnMachine {
                 Place::Expected { instance, .. } => Some(instance.clone()),
                 Place::Home | Place::Waiting { .. } | Place::Sent { .. } => None,
             };
-            self.look(position, view);
+            self.look_again(position, view);
             match sent_to {
-                None => self.decide(position, now, view),
+                None => self.decide(position, now),
                 Some(instance) => self.expect(position, instance, now, view),
             }
         }
     }
 
+    /// Looks at a call that another process may have sent without a word on the disk.
+    fn look_again(&mut self, position: usize, view: &View<'_>) {
+        self.look(position, view);
+        if let Some(call) = self.calls.get_mut(position) {
+            call.may_have_run = call.refusal.is_none() && call.is_repeatable();
+        }
+    }
+
     /// A cancelled turn does not go on: whatever has not ended, ends.
-    fn end_cancelled(&mut self, now: UnixMillis, reason: &str) {
+    fn end_cancelled(&mut self, now: UnixMillis, reason: &str, view: &View<'_>) {
         for position in 0..self.calls.len() {
             let Some(call) = self.calls.get(position).filter(|call| call.is_open()) else {
                 continue;
             };
+            let never_sent = call.place == Place::Home;
             let stopping = Stopping {
                 reason: CancelReason::TurnCancelled,
                 message: reason.to_owned(),
                 until: now,
             };
-            let never_sent = call.place == Place::Home;
+            self.look_again(position, view);
             self.end(position, now, End::stopped(&stopping, never_sent));
         }
     }
@@ -95,9 +104,9 @@ impl TurnMachine {
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
-        // It was sent, so it was allowed; it is only waited for.
+        // It was sent, so it was allowed; it is only waited for. What the look says counts if it must be
+        // sent again.
         let moved = call.move_to(CallState::Scheduled, "".into());
-        call.refusal = None;
         call.place = Place::Expected {
             instance: instance.clone(),
             until: now.plus(view.settings.resume_window_ms),

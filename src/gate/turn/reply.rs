@@ -119,9 +119,8 @@ impl TurnMachine {
             return;
         };
         let index = call.index;
-        if let Some(stopping) = call.stopping.clone()
-            && stopping.until <= now
-        {
+        // Whatever is due for a call that must stop ends it as stopped.
+        if let Some(stopping) = call.stopping.clone() {
             self.withdraw(index, stopping.reason, &stopping.message, 0, true);
             self.end(position, now, End::stopped(&stopping, false));
             return;

@@ -106,6 +106,18 @@ impl End {
         }
     }
 
+    /// What is left to say when an earlier attempt may have acted.
+    fn after_an_earlier_attempt(self) -> Self {
+        match self.effect {
+            CallEffect::NotExecuted => Self {
+                effect: CallEffect::Unknown,
+                not_executed: None,
+                ..self
+            },
+            CallEffect::Executed | CallEffect::Unknown => self,
+        }
+    }
+
     fn into_result(self, call: &Call, received_at: UnixMillis, now: UnixMillis) -> CallResult {
         CallResult {
             call_id: call.call_id.clone(),
@@ -139,6 +151,10 @@ impl TurnMachine {
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
+        let end = match call.may_have_run {
+            true => end.after_an_earlier_attempt(),
+            false => end,
+        };
         let code = end
             .error
             .as_ref()
@@ -150,6 +166,9 @@ impl TurnMachine {
         };
         if call.place != Place::Home {
             self.active = self.active.saturating_sub(1);
+        }
+        if let Place::Waiting { since, .. } = call.place {
+            call.queue_ms += now.since(since);
         }
         let moved = call.move_to(next, code);
         call.place = Place::Home;

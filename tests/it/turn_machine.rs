@@ -1,0 +1,16 @@
+//! The turn machine as lists of inputs and effects.
+//!
+//! Never waits and never starts a runtime: time is a number.
+
+mod cancelling;
+mod deadlines;
+mod dispatching;
+pub(crate) mod drive;
+mod lines;
+mod looking;
+mod losing;
+mod random;
+mod recovering;
+mod replies;
+mod states;
+pub(crate) mod tools;

@@ -1,0 +1,268 @@
+//! Inputs and effects as lines, for people and for comparing.
+//!
+//! Calls show as `id`, attempts as `id#attempt`, executors as `@instance`. Never leaves a field out
+//! that decides something.
+
+use callgate::gate::event::{Event, TurnCompleted};
+use callgate::gate::ids::{CallIndex, ExecutionId};
+use callgate::gate::record::{Record, TurnSpec};
+use callgate::gate::result::{CallOutcome, CallResult};
+use callgate::gate::turn::{CancelScope, Durability, Effect, Input, Reply};
+
+fn call(spec: &TurnSpec, index: CallIndex) -> String {
+    let calls = &spec.request.calls;
+    calls.get(index.get()).map_or_else(
+        || format!("?{}", index.0),
+        |requested| requested.call.call_id.to_string(),
+    )
+}
+
+fn execution(spec: &TurnSpec, id: &ExecutionId) -> String {
+    let position = id.as_str().rsplit_once('.').unwrap().1;
+    call(spec, CallIndex(position.parse().unwrap()))
+}
+
+fn snake(debug: String) -> String {
+    let mut out = String::new();
+    for character in debug.chars() {
+        if character.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(character.to_ascii_lowercase());
+    }
+    out
+}
+
+fn list(words: impl IntoIterator<Item = String>) -> String {
+    words.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+/// One input.
+pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
+    let at =
+        |of: &callgate::gate::event::Attempt| format!("{}#{}", call(spec, of.call), of.attempt);
+    match input {
+        Input::Started => "started".to_owned(),
+        Input::Recovered => "recovered".to_owned(),
+        Input::Claimed(claims) => format!(
+            "claimed {}",
+            list(claims.iter().map(|claim| {
+                let silent = if claim.accepts { "" } else { " (says nothing)" };
+                format!("{}@{}{silent}", call(spec, claim.call), claim.instance)
+            }))
+        ),
+        Input::DispatchUnrecorded(calls) => format!(
+            "dispatch unrecorded {}",
+            list(calls.iter().map(|index| call(spec, *index)))
+        ),
+        Input::ExecutorAccepted { of, queued: true } => format!("queued {}", at(of)),
+        Input::ExecutorAccepted { of, queued: false } => format!("accepted {}", at(of)),
+        Input::ExecutorResumed { of } => format!("resumed {}", at(of)),
+        Input::ExecutorProgressed { of, .. } => format!("progressed {}", at(of)),
+        Input::ExecutorPrinted { of, .. } => format!("printed {}", at(of)),
+        Input::ExecutorReplied { of, reply } => format!("replied {} {}", at(of), answer(reply)),
+        Input::ExecutorRejected { of, reason } => {
+            format!("rejected {} {}", at(of), snake(format!("{reason:?}")))
+        }
+        Input::ExecutorLost { of, proof } => {
+            format!("lost {} proof={}", at(of), snake(format!("{proof:?}")))
+        }
+        Input::CancelRequested(cancel) => {
+            let scope = match cancel.scope {
+                CancelScope::Call(index) => call(spec, index),
+                CancelScope::Turn => "the turn".to_owned(),
+                CancelScope::Run => "the run".to_owned(),
+            };
+            format!(
+                "cancel {scope} {:?} grace={}",
+                cancel.reason, cancel.grace_ms
+            )
+        }
+        Input::RunEnded(run) => format!("run ended {}", snake(format!("{:?}", run.state))),
+        Input::ToolsChanged => "tools changed".to_owned(),
+        Input::DeadlineReached => "deadline reached".to_owned(),
+    }
+}
+
+fn answer(reply: &Reply) -> String {
+    match reply {
+        Reply::Result(result) => {
+            let error = if result.is_error { "error" } else { "result" };
+            let stop = if result.stop_flag { " stop" } else { "" };
+            format!("{error}{stop}")
+        }
+        Reply::Cancelled {
+            not_executed,
+            executed,
+            ..
+        } => match (not_executed, executed) {
+            (true, _) => "cancelled, not executed".to_owned(),
+            (false, true) => "cancelled, executed".to_owned(),
+            (false, false) => "cancelled".to_owned(),
+        },
+        Reply::Empty => "nothing".to_owned(),
+    }
+}
+
+/// One effect.
+pub(crate) fn effect(spec: &TurnSpec, effect: &Effect) -> String {
+    match effect {
+        Effect::Persist { record, when } => {
+            let when = match when {
+                Durability::After => "after",
+                Durability::BeforeDispatch => "before dispatch",
+                Durability::BeforeAnnounce => "before announce",
+            };
+            format!("persist {}, {when}", self::record(spec, record))
+        }
+        Effect::Announce(event) => format!("announce {}", self::event(spec, event)),
+        Effect::Claim(claim) => format!("claim {}", call(spec, claim.call)),
+        Effect::Expect(expect) => format!(
+            "expect {}#{}@{}",
+            call(spec, expect.call),
+            expect.attempt,
+            expect.instance
+        ),
+        Effect::Dispatch(dispatch) => format!(
+            "dispatch {}#{} {} timeout={}",
+            call(spec, dispatch.call),
+            dispatch.attempt,
+            String::from_utf8_lossy(&dispatch.arguments.text),
+            dispatch.timeout_ms
+        ),
+        Effect::Withdraw(withdraw) => {
+            let id = execution(spec, &withdraw.execution);
+            if withdraw.attempt == 0 {
+                return format!("give back {id}");
+            }
+            format!(
+                "withdraw {id}#{} {} {:?} grace={}{}{}",
+                withdraw.attempt,
+                snake(format!("{:?}", withdraw.reason)),
+                withdraw.message,
+                withdraw.grace_ms,
+                if withdraw.tell { "" } else { " untold" },
+                if withdraw.forget { " forget" } else { "" },
+            )
+        }
+        Effect::Acknowledge { execution, attempt } => {
+            format!("acknowledge {}#{attempt}", self::execution(spec, execution))
+        }
+        Effect::Finish => "finish".to_owned(),
+    }
+}
+
+fn record(spec: &TurnSpec, record: &Record) -> String {
+    match record {
+        Record::TurnAccepted(_) => "turn accepted".to_owned(),
+        Record::CallsDispatched { calls, .. } => format!(
+            "dispatch of {}",
+            list(calls.iter().map(|intent| format!(
+                "{}#{}@{}",
+                call(spec, intent.call),
+                intent.attempt,
+                intent.instance
+            )))
+        ),
+        Record::CallsEnded { results, .. } => format!(
+            "end of {}",
+            list(results.iter().map(|(index, _)| call(spec, *index)))
+        ),
+        Record::TurnCancelling { reason, run, .. } => format!(
+            "turn cancelling {reason:?} run={}",
+            snake(format!("{:?}", run.state))
+        ),
+        Record::TurnEnded { completed, .. } => format!("turn ended {}", ended(completed)),
+        Record::TurnRecovered { .. }
+        | Record::RunEnded(_)
+        | Record::ToolRegistered(_)
+        | Record::ToolRemoved(_)
+        | Record::ToolsetPut(_)
+        | Record::ToolsetDeleted(_) => panic!("no record of a turn machine: {record:?}"),
+    }
+}
+
+fn event(spec: &TurnSpec, event: &Event) -> String {
+    match event {
+        Event::Accepted(accepted) => format!(
+            "accepted round {}: {}",
+            accepted.round,
+            list(
+                accepted
+                    .calls
+                    .iter()
+                    .map(|it| format!("{}={}", it.call_id, it.tool))
+            )
+        ),
+        Event::CallMoved(moved) => {
+            let code = match moved.code.is_empty() {
+                true => String::new(),
+                false => format!(" {}", moved.code),
+            };
+            format!(
+                "{}: {} -> {}{code}",
+                call(spec, moved.call),
+                moved.from.as_str(),
+                moved.to.as_str()
+            )
+        }
+        Event::CallCompleted(index, result) => {
+            format!("{} completed: {}", call(spec, *index), self::result(result))
+        }
+        Event::TurnCompleted(completed) => format!("turn completed: {}", ended(completed)),
+        Event::Progress(index, progress) => {
+            format!("{} progress {:?}", call(spec, *index), progress.message)
+        }
+        Event::Output(index, chunk) => {
+            format!(
+                "{} output of {} bytes",
+                call(spec, *index),
+                chunk.data.len()
+            )
+        }
+        Event::Heartbeat(waits_for) => format!("heartbeat {waits_for}"),
+    }
+}
+
+/// Outcome, code, why not executed, effect, attempts.
+pub(crate) fn result(result: &CallResult) -> String {
+    let mut words = vec![
+        match result.outcome {
+            CallOutcome::Success => "success",
+            CallOutcome::Error => "error",
+            CallOutcome::Cancelled => "cancelled",
+        }
+        .to_owned(),
+    ];
+    words.extend(result.error.as_ref().map(|error| error.code.to_string()));
+    words.extend(
+        result
+            .not_executed
+            .map(|why| format!("because={}", snake(format!("{why:?}")))),
+    );
+    words.push(format!("effect={}", snake(format!("{:?}", result.effect))));
+    words.push(format!("attempts={}", result.attempts));
+    list(words)
+}
+
+fn ended(completed: &TurnCompleted) -> String {
+    let mut words = vec![
+        snake(format!("{:?}", completed.outcome)),
+        format!("run={}", snake(format!("{:?}", completed.run.state))),
+    ];
+    words.extend(
+        completed
+            .stop
+            .map(|stop| format!("stop={}", snake(format!("{stop:?}")))),
+    );
+    words.push(format!(
+        "results=[{}]",
+        list(
+            completed
+                .results
+                .iter()
+                .map(|result| result.call_id.to_string())
+        )
+    ));
+    list(words)
+}
