@@ -110,8 +110,9 @@ impl Directory {
         expected: Option<u64>,
     ) -> Result<Arc<Toolset>, ToolsetError> {
         self.change_toolset(|registry| {
+            let put = registry.toolsets.put(toolset, expected)?;
             registry.revision += 1;
-            registry.toolsets.put(toolset, expected)
+            Ok(put)
         })
     }
 

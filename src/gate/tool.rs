@@ -428,11 +428,15 @@ impl JsonLimits {
     }
 }
 
-/// Which fields differ between two definitions of one name.
+/// Which fields differ between two definitions of one name, as their digests see them.
 pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'static str> {
+    let differs = |one: &Bytes, other: &Bytes| canonical_text(one) != canonical_text(other);
     let differences = [
         ("description", before.description != after.description),
-        ("parameters_json", before.parameters != after.parameters),
+        (
+            "parameters_json",
+            differs(&before.parameters, &after.parameters),
+        ),
         ("schema_dialect", before.dialect != after.dialect),
         ("risk_level", before.risk != after.risk),
         ("kind", before.kind != after.kind),
@@ -449,7 +453,10 @@ pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'
         ),
         ("services", before.services != after.services),
         ("version", before.version != after.version),
-        ("annotations_json", before.annotations != after.annotations),
+        (
+            "annotations_json",
+            differs(&before.annotations, &after.annotations),
+        ),
     ];
     differences
         .into_iter()

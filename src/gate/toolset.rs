@@ -69,6 +69,14 @@ pub enum ToolsetError {
         /// The target.
         target: String,
     },
+    /// The target would not show a copied name, since it or its base leaves it out.
+    #[error("toolset `{target}` leaves tool `{tool}` out")]
+    ToolHidden {
+        /// The tool.
+        tool: String,
+        /// The target.
+        target: String,
+    },
 }
 
 /// All toolsets, by name. Cheap to clone.
@@ -116,6 +124,13 @@ impl Toolsets {
             next = &view.base;
         }
         false
+    }
+
+    /// Whether `toolset` would show the tool if its include list named it.
+    fn lets_through(&self, toolset: &Toolset, tool: &str) -> bool {
+        let excluded = toolset.exclude.iter().any(|glob| glob_matches(glob, tool));
+        let base = toolset.base.as_str();
+        !excluded && (base.is_empty() || self.shows(base, &ToolName::trusted(tool)))
     }
 
     /// Makes or replaces a toolset; with `expected`, only if that is its version.
@@ -234,12 +249,22 @@ impl Registry {
         }
         let mut toolset =
             present.map_or_else(|| empty_toolset(target), |present| (*present).clone());
+        if let Some(hidden) = names
+            .iter()
+            .find(|name| !self.toolsets.lets_through(&toolset, name))
+        {
+            return Err(ToolsetError::ToolHidden {
+                tool: hidden.clone(),
+                target: target.to_owned(),
+            });
+        }
         if !names.is_empty() {
             toolset.include.retain(|entry| !entry.is_empty());
         }
         toolset.include.extend(names);
+        let toolset = self.toolsets.put(toolset, None)?;
         self.revision += 1;
-        self.toolsets.put(toolset, None)
+        Ok(toolset)
     }
 }
 

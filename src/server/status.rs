@@ -263,6 +263,7 @@ impl From<ToolsetError> for Failure {
         match error {
             ToolsetError::NameInvalid { .. } => Failure::field("toolset.name", message),
             ToolsetError::BasesTooDeep { .. } => Failure::field("toolset.base", message),
+            ToolsetError::ToolHidden { .. } => Failure::field("target", message),
             ToolsetError::Unknown { name } => Failure::not_found("toolset", &name),
             ToolsetError::VersionMismatch { .. } => {
                 Failure::new(ErrorReason::EtagMismatch, message)

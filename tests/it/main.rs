@@ -14,6 +14,7 @@ mod goldens;
 mod inputs;
 mod json_properties;
 mod json_schema_suite;
+mod registry;
 mod small_stacks;
 mod store;
 mod support;
