@@ -82,12 +82,26 @@ impl Content {
         match self {
             Content::Text(text) => text.len(),
             Content::Json(text) => text.len(),
-            Content::Image(media) | Content::Audio(media) => media.data.len(),
-            Content::Resource(resource) => match &resource.body {
-                ResourceBody::Text(text) => text.len(),
-                ResourceBody::Blob(blob) => blob.len(),
-            },
-            Content::ResourceLink(link) => link.uri.len() + link.description.len(),
+            Content::Image(media) | Content::Audio(media) => {
+                media.data.len() + media.mime_type.len()
+            }
+            Content::Resource(resource) => {
+                let body = match &resource.body {
+                    ResourceBody::Text(text) => text.len(),
+                    ResourceBody::Blob(blob) => blob.len(),
+                };
+                body + resource.uri.len() + resource.mime_type.len()
+            }
+            Content::ResourceLink(link) => {
+                let texts = [
+                    &link.uri,
+                    &link.name,
+                    &link.title,
+                    &link.description,
+                    &link.mime_type,
+                ];
+                texts.into_iter().map(String::len).sum()
+            }
         }
     }
 }
@@ -352,6 +366,7 @@ fn settle_error(result: &mut ToolResult, limits: &Limits) {
     }
     cut_text(&mut error.message_for_model, limits.error_message_bytes_max);
     cut_text(&mut error.detail, limits.error_detail_bytes_max);
+    cut_text(&mut error.path, limits.error_message_bytes_max);
     result.error = Some(error);
 }
 
@@ -407,15 +422,13 @@ fn text_len(part: &Content) -> usize {
     }
 }
 
-/// The same results, with contents cut so that all together fit into `budget` bytes.
+/// The same results, cut so that all together fit into `budget` bytes.
 ///
-/// The largest are cut first and say so. Where there is not enough text to cut, a result's contents
-/// are replaced by a line that says what was there.
+/// The largest are cut first and say so. What only programs and operators read goes first; then parts
+/// from the last one on, text at its end and any other part as a whole, with a line in its place that
+/// says how much was there; the error's own words go last. Those lines stand also in a budget that has
+/// no room for them.
 pub fn fit(results: &[Arc<CallResult>], budget: usize) -> Vec<Arc<CallResult>> {
-    let size_of = |result: &CallResult| {
-        let contents: usize = result.contents.iter().map(Content::size_bytes).sum();
-        contents + result.structured.len() + result.metadata.len()
-    };
     let mut fitted = results.to_vec();
     let mut sizes: Vec<usize> = fitted.iter().map(|result| size_of(result)).collect();
     let mut total: usize = sizes.iter().sum();
@@ -436,34 +449,65 @@ pub fn fit(results: &[Arc<CallResult>], budget: usize) -> Vec<Arc<CallResult>> {
     fitted
 }
 
-/// The result with at most about `keep` bytes of contents.
+fn size_of(result: &CallResult) -> usize {
+    let error = result.error.as_ref().map_or(0, |error| {
+        error.message_for_model.len() + error.detail.len() + error.path.len()
+    });
+    contents_size(result) + result.structured.len() + result.metadata.len() + error
+}
+
+fn contents_size(result: &CallResult) -> usize {
+    result.contents.iter().map(Content::size_bytes).sum()
+}
+
+/// The result with at most about `keep` bytes.
 fn cut_to(result: &CallResult, keep: usize) -> CallResult {
     let mut cut = result.clone();
-    let size = |cut: &CallResult| cut.contents.iter().map(Content::size_bytes).sum::<usize>();
-    let original = size(&cut) + cut.structured.len();
-    cut.cut_from_bytes.get_or_insert(original as u64);
-    // What only programs read goes first: it cannot be cut in the middle.
+    let original = contents_size(&cut) + cut.structured.len();
+    // It cannot be cut in the middle.
     cut.structured = Bytes::new();
-    let mut excess = size(&cut).saturating_sub(keep);
+    if cut.metadata.len() > keep {
+        cut.metadata = Bytes::new();
+    }
+    let mut excess = size_of(&cut).saturating_sub(keep);
+    if let Some(error) = &mut cut.error {
+        shorten(&mut error.detail, &mut excess);
+    }
     for part in cut.contents.iter_mut().rev() {
         if excess == 0 {
             break;
         }
         let before = part.size_bytes();
-        match part {
+        let shorter: Arc<str> = match part {
             Content::Text(text) => {
                 let end = text.floor_char_boundary(text.len().saturating_sub(excess));
-                *text = Arc::from(text.get(..end).unwrap_or_default());
+                Arc::from(text.get(..end).unwrap_or_default())
             }
             Content::Json(_)
             | Content::Image(_)
             | Content::Audio(_)
             | Content::Resource(_)
-            | Content::ResourceLink(_) => {
-                *part = Content::Text(Arc::from(format!("[{before} bytes left out]")));
-            }
+            | Content::ResourceLink(_) => Arc::from(format!("[{before} bytes left out]")),
+        };
+        // A line about a part that is smaller than the line helps nobody.
+        if shorter.len() < before {
+            excess = excess.saturating_sub(before - shorter.len());
+            *part = Content::Text(shorter);
         }
-        excess = excess.saturating_sub(before.saturating_sub(part.size_bytes()));
+    }
+    if let Some(error) = &mut cut.error {
+        shorten(&mut error.message_for_model, &mut excess);
+        shorten(&mut error.path, &mut excess);
+    }
+    if contents_size(&cut) < original {
+        cut.cut_from_bytes.get_or_insert(original as u64);
     }
     cut
+}
+
+/// Takes at most `excess` bytes off `text`, a few more where a character would break.
+fn shorten(text: &mut String, excess: &mut usize) {
+    let before = text.len();
+    cut_text(text, before.saturating_sub(*excess) as u64);
+    *excess = excess.saturating_sub(before - text.len());
 }

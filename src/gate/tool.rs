@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::ids::{OwnerName, ToolName, UnixMillis};
-use super::json::{Document, JsonLimits};
+use super::json::{Document, JsonError, JsonLimits};
 use super::limits::Limits;
 use super::result::Digest;
 use super::schema::{Schema, SchemaDialect, SchemaError, SchemaOptions};
@@ -355,7 +355,11 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
     if !definition.annotations.is_empty()
         && let Err(error) = Document::parse_object(&definition.annotations, &annotation_limits())
     {
-        return invalid("annotations_json", format!("must be an object: {error}"));
+        let problem = match error {
+            JsonError::NotObject => "must be an object".to_owned(),
+            error => format!("must be an object: {error}"),
+        };
+        return invalid("annotations_json", problem);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{Appended, Export, Loss, MESSAGE_BYTES_MAX, MessageError, placeholder};
 use crate::gate::call::ToolCall;
 use crate::gate::ids::{CallId, IdError, ToolName};
-use crate::gate::json::{Document, JsonLimits, Kind, Value};
+use crate::gate::json::{Document, JsonError, JsonLimits, Kind, Value};
 use crate::gate::result::{CallResult, Content};
 use crate::gate::tool::SharedTool;
 
@@ -36,15 +36,24 @@ pub(super) fn read_calls(
     message: &Bytes,
     finish_reason: &str,
 ) -> Result<Vec<ToolCall>, MessageError> {
-    if message.is_empty() {
+    if message.trim_ascii().is_empty() {
         return Err(error("$", "is missing"));
     }
-    let document = Document::parse_object(message, &limits())
-        .map_err(|problem| error("$", format!("cannot be read: {problem}")))?;
+    let document = Document::parse_object(message, &limits()).map_err(|problem| match problem {
+        JsonError::NotObject => error("$", "must be an object"),
+        problem => error("$", format!("cannot be read: {problem}")),
+    })?;
     let root = document.root();
     match root.get("role").map(|role| role.as_str()) {
         Some(Some("assistant")) | None => {}
         Some(_) => return Err(error("$.role", "must be `assistant`")),
+    }
+    // A call in the older form must not pass for none.
+    if root
+        .get("function_call")
+        .is_some_and(|call| call.kind() != Kind::Null)
+    {
+        return Err(error("$.function_call", "is not read: use `tool_calls`"));
     }
     let mut calls = match root.get("tool_calls") {
         None => Vec::new(),
@@ -217,6 +226,8 @@ fn text_of(result: &CallResult, losses: &mut Vec<Loss>) -> String {
             continue;
         }
         match part {
+            // The error's own words are often the first part as well: once is enough.
+            Content::Text(text) if position == 0 && says(result, text) => {}
             Content::Text(text) => lines.push(text.to_string()),
             Content::Json(json) => lines.push(String::from_utf8_lossy(json).into_owned()),
             Content::Image(_)
@@ -225,12 +236,17 @@ fn text_of(result: &CallResult, losses: &mut Vec<Loss>) -> String {
             | Content::ResourceLink(_) => {}
         }
     }
-    // The error's own words are often the first part as well: once is enough.
-    lines.dedup_by(|line, before| before.ends_with(line.as_str()) && before.starts_with("error "));
     if lines.is_empty() && !result.structured.is_empty() {
         lines.push(String::from_utf8_lossy(&result.structured).into_owned());
     }
     lines.join("\n")
+}
+
+fn says(result: &CallResult, text: &str) -> bool {
+    result
+        .error
+        .as_ref()
+        .is_some_and(|error| error.message_for_model == text)
 }
 
 fn quoted(text: &str) -> String {

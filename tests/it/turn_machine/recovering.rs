@@ -257,7 +257,8 @@ fn a_call_of_a_tool_that_is_gone_may_have_run() {
 fn a_call_that_is_expected_back_counts_for_max_parallel() {
     let mut turn = paper(CALLS).max_parallel(1).restore(sent);
     assert_eq!(turn.recover().last().unwrap(), "expect a#1@x1");
-    assert_eq!(turn.answered("a", 1).last().unwrap(), "claim b");
+    let effects = turn.answered("a", 1);
+    assert!(effects.contains(&"claim b".to_owned()), "{effects:?}");
 }
 
 #[test]
