@@ -11,6 +11,7 @@
 
 mod bfcl;
 mod goldens;
+mod executor_lies;
 mod inputs;
 mod json_properties;
 mod json_schema_suite;

@@ -8,19 +8,8 @@ use pb::turn_event::Body;
 use super::support::executor::{Executor, hello, text_result};
 use super::support::failure::{self, detail};
 use super::support::orchestrator::{Orchestrator, call, code_of, result_of, text_of, turn};
-use super::support::sidecar::{Setup, Sidecar};
-use super::support::tools;
-
-/// A sidecar, one executor with these tools, and an orchestrator.
-async fn set_up(
-    setup: Setup,
-    tools: impl IntoIterator<Item = pb::ToolDefinition>,
-) -> (Sidecar, Executor, Orchestrator) {
-    let sidecar = setup.start().await;
-    let executor = Executor::join(&sidecar, hello("box", tools)).await;
-    let orchestrator = Orchestrator::connect(&sidecar).await;
-    (sidecar, executor, orchestrator)
-}
+use super::support::sidecar::Setup;
+use super::support::{set_up, tools};
 
 #[tokio::test]
 async fn a_good_call_is_told_from_acceptance_to_its_end() {

@@ -63,7 +63,8 @@ pub(crate) fn again(
 
 /// A stream of an executor.
 pub(crate) struct Executor {
-    out: mpsc::Sender<pb::ConnectRequest>,
+    /// None: it has closed its half.
+    out: Option<mpsc::Sender<pb::ConnectRequest>>,
     inbound: Streaming<pb::ConnectResponse>,
     /// Read, and not asked for yet.
     aside: VecDeque<Heard>,
@@ -89,7 +90,7 @@ impl Executor {
         let connecting = client.connect(ReceiverStream::new(words));
         let inbound = soon("the headers", connecting).await.unwrap().into_inner();
         Self {
-            out,
+            out: Some(out),
             inbound,
             aside: VecDeque::new(),
             welcome: pb::Welcome::default(),
@@ -105,7 +106,26 @@ impl Executor {
 
     /// Sends a message whatever its body. A stream that has ended swallows it.
     pub(crate) async fn say_message(&self, message: pb::ConnectRequest) {
-        let _ = soon("room to say something", self.out.send(message)).await;
+        if let Some(out) = &self.out {
+            let _ = soon("room to say something", out.send(message)).await;
+        }
+    }
+
+    /// Closes its half of the stream; what the sidecar still says can be read.
+    pub(crate) fn hang_up_politely(&mut self) {
+        self.out = None;
+    }
+
+    /// The nonce of the next ping, which is not answered.
+    pub(crate) async fn pinged(&mut self) -> u32 {
+        loop {
+            let message = soon("a ping", self.inbound.message()).await.unwrap();
+            let heard = message.expect("the stream ended").body.unwrap();
+            match heard {
+                Heard::Ping(ping) => return ping.nonce,
+                heard => self.aside.push_back(heard),
+            }
+        }
     }
 
     /// Hangs up.
@@ -134,15 +154,19 @@ impl Executor {
             let heard = self.aside.remove(position).unwrap();
             return pick(&heard).unwrap();
         }
-        loop {
-            match self.hear().await {
-                Ok(heard) => match pick(&heard) {
-                    Some(picked) => return picked,
-                    None => self.aside.push_back(heard),
-                },
-                Err(end) => panic!("the stream ended with {end:?} before {what}"),
+        let until_it_comes = async {
+            loop {
+                match self.hear().await {
+                    Ok(heard) => match pick(&heard) {
+                        Some(picked) => return picked,
+                        None => self.aside.push_back(heard),
+                    },
+                    Err(end) => panic!("the stream ended with {end:?} before {what}"),
+                }
             }
-        }
+        };
+        // Pings in between do not prolong it.
+        soon(what, until_it_comes).await
     }
 
     pub(crate) async fn welcomed(&mut self) -> pb::Welcome {
@@ -202,12 +226,16 @@ impl Executor {
     /// Reads everything that still comes, to the end of the stream.
     pub(crate) async fn ended(&mut self) -> (Vec<Heard>, Option<Status>) {
         let mut heard: Vec<Heard> = self.aside.drain(..).collect();
-        loop {
-            match self.hear().await {
-                Ok(word) => heard.push(word),
-                Err(end) => return (heard, end),
+        let until_the_end = async {
+            loop {
+                match self.hear().await {
+                    Ok(word) => heard.push(word),
+                    Err(end) => return end,
+                }
             }
-        }
+        };
+        let end = soon("the end of the stream", until_the_end).await;
+        (heard, end)
     }
 
     /// Says that it has a call and that the handler runs.
@@ -253,6 +281,46 @@ impl Executor {
             )),
         }))
         .await;
+    }
+
+    /// Prints something.
+    pub(crate) async fn print(&self, request: &pb::ExecuteRequest, sequence: u64, data: &[u8]) {
+        self.say(Word::Output(pb::OutputChunk {
+            execution: request.execution.clone(),
+            channel: pb::OutputChannel::Stdout as i32,
+            chunk_sequence: sequence,
+            data: data.to_vec().into(),
+            dropped_bytes: 0,
+        }))
+        .await;
+    }
+
+    /// Reports how far a call is.
+    pub(crate) async fn report(&self, request: &pb::ExecuteRequest, message: &str) {
+        self.say(Word::Progress(pb::ExecutionProgress {
+            execution: request.execution.clone(),
+            message: message.to_owned(),
+            ..pb::ExecutionProgress::default()
+        }))
+        .await;
+    }
+
+    /// Proves that nothing came for it until now: everything said before was heard before the answer.
+    pub(crate) async fn has_no_work(&mut self) {
+        self.say(Word::ToolUpdate(pb::ToolUpdate {
+            update_id: "are you done?".to_owned(),
+            ..pb::ToolUpdate::default()
+        }))
+        .await;
+        self.hear_some("the answer", |heard| {
+            matches!(heard, Heard::ToolUpdateResult(_)).then_some(())
+        })
+        .await;
+        let work = self
+            .aside
+            .iter()
+            .find(|heard| matches!(heard, Heard::Execute(_)));
+        assert_eq!(work, None);
     }
 
     /// Gives a call back.

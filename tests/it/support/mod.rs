@@ -12,6 +12,12 @@ pub(crate) mod tools;
 use std::future::Future;
 use std::time::Duration;
 
+use callgate_client::pb::v1 as pb;
+
+use executor::{Executor, hello};
+use orchestrator::Orchestrator;
+use sidecar::{Setup, Sidecar};
+
 /// Longest wait for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -21,4 +27,15 @@ pub(crate) async fn soon<T>(what: &str, happens: impl Future<Output = T>) -> T {
         Ok(value) => value,
         Err(_) => panic!("waited in vain for {what}"),
     }
+}
+
+/// A sidecar, one executor with these tools, and an orchestrator.
+pub(crate) async fn set_up(
+    setup: Setup,
+    tools: impl IntoIterator<Item = pb::ToolDefinition>,
+) -> (Sidecar, Executor, Orchestrator) {
+    let sidecar = setup.start().await;
+    let executor = Executor::join(&sidecar, hello("box", tools)).await;
+    let orchestrator = Orchestrator::connect(&sidecar).await;
+    (sidecar, executor, orchestrator)
 }

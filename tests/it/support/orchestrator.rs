@@ -251,12 +251,15 @@ impl Following {
 
     /// Reads on until an event that `is_it`.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&Body) -> bool) -> Body {
-        loop {
-            let body = self.next().await;
-            if is_it(&body) {
-                return body;
+        let until_it_comes = async {
+            loop {
+                let body = self.next().await;
+                if is_it(&body) {
+                    return body;
+                }
             }
-        }
+        };
+        soon("an event", until_it_comes).await
     }
 
     /// Reads on until a call is in that state.
