@@ -93,6 +93,11 @@ impl Lanes {
         inner.wake();
     }
 
+    /// Whether this side has ended the stream.
+    pub fn has_end(&self) -> bool {
+        self.inner.lock().end.is_some()
+    }
+
     /// Whether nothing can be sent any more.
     pub fn is_closed(&self) -> bool {
         self.inner.lock().is_closed()

@@ -258,7 +258,9 @@ impl Sessions {
             lanes,
             ping: PingState::default(),
             stall: StallState::default(),
-            notices: 0,
+            ignored: 0,
+            unknown_noted: false,
+            pause_until: None,
         }
     }
 
@@ -305,7 +307,12 @@ struct Session {
     lanes: Arc<Lanes>,
     ping: PingState,
     stall: StallState,
-    notices: u32,
+    /// Messages that were ignored.
+    ignored: u32,
+    /// The peer knows that one of its words is not understood here.
+    unknown_noted: bool,
+    /// When a full executor may be asked again.
+    pause_until: Option<Instant>,
 }
 
 /// How a stream ended.
@@ -352,8 +359,17 @@ impl Session {
                     false => sessions.tasks.stopped().await,
                 }
             };
+            let pause_until = self.pause_until;
+            let pause = async {
+                match pause_until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
             tokio::select! {
                 message = inbound.next() => match message {
+                    // Somebody else has ended this stream: what it still says is nobody's word.
+                    Some(Ok(_)) if self.lanes.has_end() => return Left::Closed,
                     Some(Ok(message)) => {
                         if let Err(end) = self.take(sessions, message) {
                             return Left::Ended(end);
@@ -367,7 +383,14 @@ impl Session {
                     self.tell_to_go(sessions);
                 }
                 () = flushing.as_mut() => {}
+                () = pause => {
+                    self.pause_until = None;
+                    sessions.pool.pause_ended(&self.about.owner);
+                }
                 _ = ticks.tick() => {
+                    if self.lanes.has_end() {
+                        return Left::Closed;
+                    }
                     if let Err(end) = self.tick(sessions) {
                         return Left::Ended(end);
                     }
@@ -446,9 +469,14 @@ impl Session {
             Some(Body::Rejected(rejected)) => {
                 let reason = convert::reject_reason(rejected.reason());
                 let retry_after_ms = rejected.retry_after_ms;
-                self.about_execution(rejected.execution, |word| {
+                let (heard, about) = self.about_execution(rejected.execution, |word| {
                     pool.rejected(word, reason, retry_after_ms)
-                })
+                });
+                if let (Heard::Taken, Some(pause)) = (heard, pool.pause_of(reason, retry_after_ms))
+                {
+                    self.pause_until = Some(now() + pause);
+                }
+                (heard, about)
             }
             Some(Body::Abandoned(abandoned)) => {
                 self.about_execution(abandoned.execution, |word| pool.gave_back(word))
@@ -483,7 +511,7 @@ impl Session {
                     problem: "a second hello".to_owned(),
                 });
             }
-            None => return self.notice("body_unknown", "a message without a known body", ""),
+            None => return self.take_unknown(),
         };
         self.answer_heard(heard)
     }
@@ -514,6 +542,11 @@ impl Session {
                 &about,
             ),
             Heard::Unknown => self.notice("execution_unknown", "no such execution here", &about),
+            Heard::WithoutCredit => self.notice(
+                "output_without_credit",
+                "output beyond its credit is dropped",
+                &about,
+            ),
         }
     }
 
@@ -547,15 +580,15 @@ impl Session {
     }
 
     fn take_pong(&mut self, sessions: &Sessions, pong: pb::Pong) -> Result<(), SessionEnd> {
-        if pong.nonce != self.ping.nonce {
+        let behind = self.ping.nonce.wrapping_sub(pong.nonce);
+        if behind >= self.ping.unanswered {
             return Ok(());
         }
-        self.ping.unanswered = 0;
-        let round_trip = self
-            .ping
-            .sent_at
-            .take()
-            .map(|sent| u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX));
+        // A late answer is one: only the pings after it are still open.
+        self.ping.unanswered = behind;
+        let sent_at = self.ping.sent_at.filter(|_| behind == 0);
+        let round_trip =
+            sent_at.map(|sent| u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX));
         sessions
             .pool
             .seen(&self.about.owner, &self.about.instance, round_trip);
@@ -615,14 +648,18 @@ impl Session {
         }
     }
 
-    /// Says that a message was ignored, and ends a stream that makes it a habit.
-    fn notice(&mut self, code: &str, message: &str, about: &str) -> Result<(), SessionEnd> {
-        self.notices += 1;
-        if self.notices > NOTICES_MAX {
-            return Err(SessionEnd::ProtocolViolation {
-                problem: message.to_owned(),
-            });
+    /// A message of a newer protocol, or none at all: noted once, and counted.
+    fn take_unknown(&mut self) -> Result<(), SessionEnd> {
+        let message = "a message without a known body";
+        match std::mem::replace(&mut self.unknown_noted, true) {
+            false => self.notice("body_unknown", message, ""),
+            true => self.count_ignored(message),
         }
+    }
+
+    /// Says that a message was ignored.
+    fn notice(&mut self, code: &str, message: &str, about: &str) -> Result<(), SessionEnd> {
+        self.count_ignored(message)?;
         self.say(pb::connect_response::Body::Notice(pb::Notice {
             code: code.to_owned(),
             message: message.to_owned(),
@@ -631,18 +668,25 @@ impl Session {
         Ok(())
     }
 
+    /// Ends a stream that makes it a habit.
+    fn count_ignored(&mut self, message: &str) -> Result<(), SessionEnd> {
+        self.ignored += 1;
+        match self.ignored > NOTICES_MAX {
+            true => Err(SessionEnd::ProtocolViolation {
+                problem: message.to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Ends the stream and, if its executor may come back, waits for that.
     async fn leave(self, sessions: &Sessions, left: Left) {
         let (owner, instance) = (&self.about.owner, &self.about.instance);
         tracing::info!(executor = %owner, instance = %instance, reason = %left, "executor stream ended");
-        let reason = match left {
-            Left::Ended(end) => {
-                self.say(pb::connect_response::Body::GoAway(go_away_of(&end)));
-                Some(end)
-            }
-            Left::Closed | Left::Broken(_) => None,
-        };
-        self.lanes.end(reason);
+        match left {
+            Left::Ended(end) => dismiss(&self.lanes, end),
+            Left::Closed | Left::Broken(_) => self.lanes.end(None),
+        }
         let link = &self.about.link;
         if !sessions.pool.disconnected(owner, instance, link) {
             return;
@@ -653,6 +697,13 @@ impl Session {
             () = sessions.tasks.stopped() => {}
         }
     }
+}
+
+/// Ends a stream with a farewell.
+pub(super) fn dismiss(lanes: &Lanes, end: SessionEnd) {
+    let farewell = pb::connect_response::Body::GoAway(go_away_of(&end));
+    lanes.control(convert::response(farewell));
+    lanes.end(Some(end));
 }
 
 fn go_away_of(end: &SessionEnd) -> pb::GoAway {

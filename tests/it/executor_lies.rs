@@ -325,6 +325,26 @@ async fn a_refused_tool_does_not_refuse_the_others() {
 }
 
 #[tokio::test]
+async fn an_unknown_word_is_noted_once_and_the_stream_goes_on() {
+    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    for _ in 0..3 {
+        executor
+            .say_message(pb::ConnectRequest { body: None })
+            .await;
+    }
+    assert_eq!(executor.noticed().await, "body_unknown");
+    let mut events = orchestrator.run(one("t", "echo")).await;
+    let work = executor.work().await;
+    executor.answer_text(&work, "").await;
+    events.completed().await;
+    executor.hang_up_politely();
+    let (heard, end) = executor.ended().await;
+    assert!(end.is_none(), "{end:?}");
+    let notices = heard.iter().filter(|word| matches!(word, Heard::Notice(_)));
+    assert_eq!(notices.count(), 0);
+}
+
+#[tokio::test]
 async fn a_flood_of_unknown_words_ends_the_stream() {
     let (sidecar, _executor, _orchestrator) = set_up(Setup::default(), []).await;
     for unknown in [None, Some(Word::Accepted(pb::ExecuteAccepted::default()))] {
@@ -370,6 +390,22 @@ async fn an_executor_that_answers_no_ping_is_given_up() {
 }
 
 #[tokio::test]
+async fn an_executor_that_answers_each_ping_late_stays() {
+    let setup = Setup::default()
+        .set("stream.ping_interval_ms", 30)
+        .set("stream.ping_misses", 2);
+    let (_sidecar, mut executor, _orchestrator) = set_up(setup, [tools::echo()]).await;
+    executor.answers_pings = false;
+    let mut last = executor.pinged().await;
+    for _ in 0..10 {
+        // Its answer is always one ping behind.
+        let next = executor.pinged().await;
+        executor.say(Word::Pong(pb::Pong { nonce: last })).await;
+        last = next;
+    }
+}
+
+#[tokio::test]
 async fn an_executor_that_does_not_read_is_closed_and_holds_nobody_up() {
     let setup = Setup::default()
         .set("stream.ping_interval_ms", 50)
@@ -406,6 +442,43 @@ async fn an_executor_that_does_not_read_is_closed_and_holds_nobody_up() {
         (status.code(), code(&status).as_str()),
         (Code::ResourceExhausted, "slow_reader")
     );
+}
+
+#[tokio::test]
+async fn output_that_nobody_wants_or_that_is_too_large_is_dropped() {
+    let setup = Setup::default()
+        .set("limits.output_chunk_bytes_max", 10)
+        .set("limits.output_window_bytes", 15);
+    let sidecar = setup.start().await;
+    let mut executor = Executor::join(&sidecar, resuming("box", "i", [tools::echo()])).await;
+    let orchestrator = Orchestrator::connect(&sidecar).await;
+    let mut events = orchestrator.run(one("t", "echo")).await;
+    let work = executor.work().await;
+    assert_eq!(work.output_credit_bytes, 0);
+    executor.print(&work, 1, b"x").await;
+    assert_eq!(executor.noticed().await, "output_without_credit");
+    executor.answer_text(&work, "").await;
+    events.completed().await;
+    let mut request = one("u", "echo");
+    request.view = Some(pb::TurnView {
+        include_output: true,
+        ..pb::TurnView::default()
+    });
+    let mut events = orchestrator.run(request).await;
+    let work = executor.work().await;
+    assert_eq!(work.output_credit_bytes, 15);
+    executor.print(&work, 1, b"0123456789a").await;
+    assert_eq!(executor.noticed().await, "output_too_large");
+    executor.print(&work, 2, b"0123456789").await;
+    executor.answer_text(&work, "").await;
+    events.completed().await;
+    let printed: Vec<String> = events
+        .events
+        .iter()
+        .map(|event| super::support::orchestrator::line(event.body.as_ref().unwrap()))
+        .filter(|line| line.contains("output"))
+        .collect();
+    assert_eq!(printed, ["c: output 10"]);
 }
 
 #[tokio::test]
@@ -597,6 +670,33 @@ async fn a_listed_execution_that_nobody_knows_is_forgotten() {
 }
 
 #[tokio::test]
+async fn the_newest_stream_of_a_process_wins() {
+    let sidecar = Sidecar::start().await;
+    let mut older = Executor::join(&sidecar, resuming("box", "i", [tools::echo()])).await;
+    let mut newer = Executor::join(&sidecar, resuming("box", "i", [tools::echo()])).await;
+    // Whatever the older one still says is not the newer one's word.
+    older
+        .say(Word::DrainRequest(pb::DrainRequest::default()))
+        .await;
+    let (heard, status) = older.ended().await;
+    let status = status.unwrap();
+    assert_eq!(
+        (status.code(), code(&status).as_str()),
+        (Code::Aborted, "superseded")
+    );
+    let Some(Heard::GoAway(go_away)) = heard.last() else {
+        panic!("no farewell: {heard:?}");
+    };
+    assert_eq!(go_away.reason(), pb::GoAwayReason::Superseded);
+    assert_eq!(go_away.reconnect_max_ms, 0);
+    let orchestrator = Orchestrator::connect(&sidecar).await;
+    let mut events = orchestrator.run(one("t", "echo")).await;
+    let work = newer.work().await;
+    newer.answer_text(&work, "").await;
+    events.completed().await;
+}
+
+#[tokio::test]
 async fn instances_of_one_executor_share_the_load_by_free_slots() {
     let sidecar = Sidecar::start().await;
     let with_slots = |slots| pb::Hello {
@@ -703,6 +803,24 @@ async fn a_busy_executor_is_left_alone_and_another_one_asked() {
         assert_eq!(code_of(&events.completed().await, "c"), "");
         free.hang_up();
     }
+}
+
+#[tokio::test]
+async fn the_only_executor_is_asked_again_after_its_pause() {
+    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::write()]).await;
+    let mut events = orchestrator.run(one("t", "write")).await;
+    let work = executor.work().await;
+    executor.reject(&work, pb::RejectReason::Busy).await;
+    let again = executor.work().await;
+    assert_eq!(again.execution.as_ref().unwrap().attempt, 2);
+    executor.answer_text(&again, "").await;
+    let completed = events.completed().await;
+    // Long before the next ping, which comes after 5 000 ms.
+    let timing = result_of(&completed, "c").timing.unwrap();
+    assert!(
+        timing.finished_at_ms - timing.received_at_ms < 3_000,
+        "{timing:?}"
+    );
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@
 )]
 
 mod bfcl;
-mod goldens;
 mod executor_lies;
+mod goldens;
 mod inputs;
 mod json_properties;
 mod json_schema_suite;

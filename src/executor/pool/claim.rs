@@ -31,6 +31,7 @@ impl Pool {
             tool: claim.tool.definition.name.clone(),
             tool_digest: claim.tool.digest,
             max_concurrency: claim.tool.definition.max_concurrency,
+            output_credit: 0,
             stage: Stage::Waiting,
         };
         // An earlier attempt may still stand on the books.
@@ -78,6 +79,9 @@ impl Pool {
         let link = at.is_reachable().then(|| at.about.link.clone());
         let execution_id = dispatch.execution.clone();
         let (message, size) = convert::execute_request(dispatch, &context, prints);
+        if prints && let Some(execution) = inner.executions.get_mut(&execution_id) {
+            execution.output_credit = u64::from(context.output_credit);
+        }
         if size > max_message_bytes {
             inner.reject(&execution_id, attempt, RejectReason::TooLarge);
             return;
@@ -100,6 +104,7 @@ impl Pool {
                 tool: expect.tool.definition.name.clone(),
                 tool_digest: expect.tool.digest,
                 max_concurrency: expect.tool.definition.max_concurrency,
+                output_credit: 0,
                 stage: Stage::Expected {
                     instance: expect.instance,
                     attempt: expect.attempt,
@@ -163,7 +168,7 @@ impl Pool {
 
     /// Lets an execution print more.
     pub fn credit(&self, execution: &ExecutionId, bytes: u32) {
-        let inner = self.inner.lock();
+        let mut inner = self.inner.lock();
         let Some(known) = inner.executions.get(execution) else {
             return;
         };
@@ -173,13 +178,17 @@ impl Pool {
         else {
             return;
         };
-        let prints = inner
-            .instances
-            .get(&(known.owner.clone(), instance.clone()))
-            .is_some_and(|at| at.about.prints);
-        if prints && let Some(link) = inner.link(&known.owner, instance) {
+        let (key, attempt) = ((known.owner.clone(), instance.clone()), *attempt);
+        let prints = inner.instances.get(&key).is_some_and(|at| at.about.prints);
+        if !prints {
+            return;
+        }
+        if let Some(link) = inner.link(&key.0, &key.1)
+            && let Some(known) = inner.executions.get_mut(execution)
+        {
+            known.output_credit = known.output_credit.saturating_add(u64::from(bytes));
             link.lanes
-                .control(convert::output_credit(execution, *attempt, bytes));
+                .control(convert::output_credit(execution, attempt, bytes));
         }
     }
 }

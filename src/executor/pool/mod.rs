@@ -37,6 +37,8 @@ struct Execution {
     tool: ToolName,
     tool_digest: crate::gate::result::Digest,
     max_concurrency: u32,
+    /// Bytes that it may still print.
+    output_credit: u64,
     stage: Stage,
 }
 

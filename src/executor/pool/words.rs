@@ -3,6 +3,8 @@
 //! A word counts only from the instance and attempt that the execution was sent with; every other word
 //! is answered and changes nothing. Never trusts an id: it must stand on the books.
 
+use std::time::Duration;
+
 use super::stage::Stage;
 use super::{Inner, Pool};
 use crate::gate::event::{Attempt, OutputChunk, Progress};
@@ -33,6 +35,8 @@ pub(crate) enum Heard {
     NotYours,
     /// Nobody knows it.
     Unknown,
+    /// It printed more than it may.
+    WithoutCredit,
 }
 
 /// Who speaks, about what.
@@ -55,9 +59,19 @@ impl Pool {
         self.tell(word, |of| Input::ExecutorProgressed { of, progress })
     }
 
-    /// The executor prints.
+    /// The executor prints, as far as it has credit.
     pub(crate) fn printed(&self, word: Word<'_>, chunk: OutputChunk) -> Heard {
-        self.tell(word, |of| Input::ExecutorPrinted { of, chunk })
+        let mut inner = self.inner.lock();
+        let (mailbox, of) = match inner.find_sent(word) {
+            Ok(found) => found,
+            Err(heard) => return heard,
+        };
+        let bytes = chunk.data.len() as u64;
+        if !inner.use_credit(word.execution, bytes) {
+            return Heard::WithoutCredit;
+        }
+        mailbox.deliver(Input::ExecutorPrinted { of, chunk });
+        Heard::Taken
     }
 
     fn tell(&self, word: Word<'_>, input: impl FnOnce(Attempt) -> Input) -> Heard {
@@ -88,7 +102,9 @@ impl Pool {
                 inner.pump(word.owner, self.clock.now_ms());
                 Some(status)
             }
-            Err(Heard::Taken | Heard::NotYours | Heard::Unknown) => Some(ResultStatus::Unknown),
+            Err(Heard::Taken | Heard::NotYours | Heard::Unknown | Heard::WithoutCredit) => {
+                Some(ResultStatus::Unknown)
+            }
         }
     }
 
@@ -105,18 +121,27 @@ impl Pool {
             inner.late(word);
             return heard;
         }
-        if reason == RejectReason::Busy {
-            let pause = u64::from(retry_after_ms).max(self.busy_pause_ms);
-            if let Some(at) = inner
+        if let Some(pause) = self.pause_of(reason, retry_after_ms)
+            && let Some(at) = inner
                 .instances
                 .get_mut(&(word.owner.clone(), word.instance.clone()))
-            {
-                at.pause_until = now.saturating_add(pause);
-            }
+        {
+            at.pause_until = now.saturating_add(duration_ms(pause));
         }
         inner.reject(word.execution, word.attempt, reason);
         inner.pump(word.owner, now);
         Heard::Taken
+    }
+
+    /// How long a full executor is left alone. None: it is not full.
+    pub(crate) fn pause_of(&self, reason: RejectReason, retry_after_ms: u32) -> Option<Duration> {
+        let pause_ms = u64::from(retry_after_ms).max(self.busy_pause_ms);
+        (reason == RejectReason::Busy).then(|| Duration::from_millis(pause_ms))
+    }
+
+    /// An executor that was left alone may be asked again.
+    pub(crate) fn pause_ended(&self, owner: &OwnerName) {
+        self.inner.lock().pump(owner, self.clock.now_ms());
     }
 
     /// The executor gives the call back, or never had it: its handler surely did not begin.
@@ -132,7 +157,27 @@ impl Pool {
     }
 }
 
+fn duration_ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Inner {
+    /// Takes printed bytes off the credit. False: there is not enough.
+    fn use_credit(&mut self, execution: &ExecutionId, bytes: u64) -> bool {
+        let credit = self
+            .executions
+            .get_mut(execution)
+            .map(|execution| &mut execution.output_credit);
+        let left = credit.as_ref().and_then(|credit| credit.checked_sub(bytes));
+        match (credit, left) {
+            (Some(credit), Some(left)) => {
+                *credit = left;
+                true
+            }
+            (Some(_) | None, _) => false,
+        }
+    }
+
     /// The mailbox of an execution that the speaker has in this attempt.
     fn find_sent(
         &self,
