@@ -84,13 +84,13 @@ limits! {
     /// Most properties in a schema. Default 512.
     schema_properties_max: 512, "count", 10_000;
     /// Longest name of a tool. Default 64.
-    tool_name_bytes_max: 64, "count", 128;
+    tool_name_bytes_max: 64, "bytes", 128;
     /// Longest description of a tool. Default 8 KiB.
     tool_description_bytes_max: 8 * KIB, "bytes", 64 * KIB;
     /// Largest annotations of a tool. Default 16 KiB.
     tool_annotations_bytes_max: 16 * KIB, "bytes", 64 * KIB;
     /// Longest version text of a tool. Default 64.
-    tool_version_bytes_max: 64, "count", 256;
+    tool_version_bytes_max: 64, "bytes", 256;
     /// Most services that a tool names. Default 64.
     tool_services_max: 64, "count", 1_024;
     /// Most tools in one registration message. Default 1 000.

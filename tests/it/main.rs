@@ -21,6 +21,7 @@ mod results;
 mod small_stacks;
 mod store;
 mod support;
+mod toolsets;
 mod turn_machine;
 mod turns;
 mod vectors_json;

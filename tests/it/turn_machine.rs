@@ -3,6 +3,7 @@
 //! Never waits and never starts a runtime: time is a number.
 
 mod cancelling;
+mod changing;
 mod deadlines;
 mod dispatching;
 pub(crate) mod drive;
@@ -14,3 +15,4 @@ mod recovering;
 mod replies;
 mod states;
 pub(crate) mod tools;
+mod world;

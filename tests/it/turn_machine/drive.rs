@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use callgate::gate::admission::{RequestedCall, TurnRequest};
 use callgate::gate::call::{CallState, ToolCall};
-use callgate::gate::event::{Attempt, OutputChannel, OutputChunk, Progress};
+use callgate::gate::event::{Attempt, OutputChannel, OutputChunk, Progress, RunState, RunSummary};
 use callgate::gate::ids::{
     BatchId, CallId, CallIndex, InstanceId, RunId, SessionId, ToolName, TurnId, UnixMillis,
 };
@@ -345,6 +345,21 @@ impl Turn {
     pub(crate) fn cancel_call(&mut self, id: &str, grace_ms: u32) -> Vec<String> {
         let call = self.index(id);
         self.cancel(CancelScope::Call(call), grace_ms)
+    }
+
+    /// The run of the turn as somebody ended it.
+    pub(crate) fn run_ended(&self) -> RunSummary {
+        let spec = self.machine.spec();
+        RunSummary {
+            session: spec.session().clone(),
+            run: spec.run().clone(),
+            state: RunState::Completed,
+            rounds: spec.round,
+            end_code: String::new(),
+            end_reason: "the user is served".to_owned(),
+            started_at: spec.run_started_at,
+            ended_at: Some(UnixMillis(self.now)),
+        }
     }
 
     /// Registers a tool anew.

@@ -140,7 +140,8 @@ class RegistryServiceServicer(object):
     def CopyToolset(self, request, context):
         """Adds every tool that one toolset shows now to another one, except some. With
         no exception this is copy_into, else copy_into_excluding. A name that the
-        target shows already: `tool_name_duplicate`, and nothing is copied.
+        target shows already: `tool_name_duplicate`, and nothing is copied. A name
+        that the target or its base leaves out: `invalid_request`, and the same.
         Roles: orchestrator, admin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
