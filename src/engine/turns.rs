@@ -26,8 +26,8 @@ struct Inner {
     /// Ended turns, the oldest first, with the memory that each costs in bytes.
     ended: VecDeque<(Arc<Turn>, u64)>,
     ended_bytes: u64,
-    /// Cancellations of turns that were not seen yet, the oldest first, with their end in Unix ms.
-    early_cancels: VecDeque<(TurnId, u64, Cancel)>,
+    /// Cancellations of turns that were not seen yet, the oldest first.
+    early_cancels: VecDeque<EarlyCancel>,
 }
 
 /// The turns in memory.
@@ -94,6 +94,16 @@ impl Seen {
 
 /// Most cancellations that are remembered for turns not seen yet.
 const EARLY_CANCELS_MAX: usize = 1_024;
+
+/// The cancellation of a turn that was not seen yet.
+pub(super) struct EarlyCancel {
+    pub(super) turn: TurnId,
+    /// None: whichever session it belongs to.
+    pub(super) session: Option<SessionId>,
+    /// Until when it holds, in Unix milliseconds.
+    pub(super) until_ms: u64,
+    pub(super) cancel: Cancel,
+}
 
 /// What there is under a turn's key.
 pub(super) enum Found {
@@ -215,31 +225,37 @@ impl Turns {
     }
 
     /// Remembers the cancellation of a turn that was not seen yet.
-    pub(super) fn cancel_early(&self, turn: TurnId, until_ms: u64, cancel: Cancel) {
+    pub(super) fn cancel_early(&self, early: EarlyCancel) {
         let mut inner = self.inner.lock();
         if inner.early_cancels.len() >= EARLY_CANCELS_MAX {
             inner.early_cancels.pop_front();
         }
-        inner.early_cancels.push_back((turn, until_ms, cancel));
+        inner.early_cancels.push_back(early);
     }
 
     /// The cancellation that came before its turn, if one did and still holds.
-    pub(super) fn take_early_cancel(&self, turn: &TurnId, now_ms: u64) -> Option<Cancel> {
+    pub(super) fn take_early_cancel(&self, key: &TurnKey, now_ms: u64) -> Option<Cancel> {
         let mut inner = self.inner.lock();
         if inner.early_cancels.is_empty() {
             return None;
         }
-        inner
-            .early_cancels
-            .retain(|(_, until_ms, _)| *until_ms > now_ms);
-        let position = inner
-            .early_cancels
-            .iter()
-            .position(|(known, _, _)| known == turn)?;
+        inner.early_cancels.retain(|early| early.until_ms > now_ms);
+        let mut known = inner.early_cancels.iter();
+        let position = known.position(|early| early.is_of(key))?;
         inner
             .early_cancels
             .remove(position)
-            .map(|(_, _, cancel)| cancel)
+            .map(|early| early.cancel)
+    }
+}
+
+impl EarlyCancel {
+    fn is_of(&self, key: &TurnKey) -> bool {
+        let same_session = self
+            .session
+            .as_ref()
+            .is_none_or(|named| *named == key.session);
+        self.turn == key.turn && same_session
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::turn::{Turn, TurnReader, fresh_calls};
-use super::turns::Found;
+use super::turns::{EarlyCancel, Found};
 use super::{Engine, EngineError, turn_task};
 use crate::base::mint::Mint;
 use crate::gate::admission::{self, TurnRequest};
@@ -156,11 +156,11 @@ impl Engine {
         if wants_output {
             turn.want_output();
         }
-        let mut first = vec![Input::Started];
         let early = self
             .turns
-            .take_early_cancel(&spec.request.turn, self.clock.now_ms());
-        first.extend(early.map(Input::CancelRequested));
+            .take_early_cancel(&spec.key(), self.clock.now_ms());
+        let early = early.map(Input::CancelRequested);
+        let first = early.into_iter().chain([Input::Started]).collect();
         let machine = TurnMachine::new(spec);
         let task = turn_task::run(self.clone(), turn.clone(), machine, first);
         self.tasks.spawn("turn", task);
@@ -321,18 +321,25 @@ impl Engine {
             Ok(Looked::Stored(_)) => Ok(CancelAnswer::Ended),
             Ok(Looked::Live(turn)) => {
                 deliver(&turn, Input::CancelRequested(cancel)).await;
-                Ok(match turn.log.has_ended() {
-                    true => CancelAnswer::Ended,
-                    false => CancelAnswer::Running,
-                })
+                Ok(cancel_answer(&turn))
             }
             Err(EngineError::NotFound { .. }) => {
-                let until = self
-                    .clock
-                    .now_ms()
-                    .saturating_add(self.settings.early_cancel_ms);
-                self.turns.cancel_early(turn, until, cancel);
-                Ok(CancelAnswer::Remembered)
+                let now_ms = self.clock.now_ms();
+                self.turns.cancel_early(EarlyCancel {
+                    turn: turn.clone(),
+                    session: session.cloned(),
+                    until_ms: now_ms.saturating_add(self.settings.early_cancel_ms),
+                    cancel,
+                });
+                // The turn may have begun meanwhile, and looked before there was something to find.
+                let Found::Turn(begun) = self.turns.find(&turn, session) else {
+                    return Ok(CancelAnswer::Remembered);
+                };
+                let missed = self.turns.take_early_cancel(&begun.spec.key(), now_ms);
+                if let Some(cancel) = missed {
+                    deliver(&begun, Input::CancelRequested(cancel)).await;
+                }
+                Ok(cancel_answer(&begun))
             }
             Err(error) => Err(error),
         }
@@ -518,6 +525,13 @@ impl Engine {
     /// Names this process.
     pub fn process_id(&self) -> &str {
         Mint::process_id(&self.mint)
+    }
+}
+
+fn cancel_answer(turn: &Turn) -> CancelAnswer {
+    match turn.log.has_ended() {
+        true => CancelAnswer::Ended,
+        false => CancelAnswer::Running,
     }
 }
 

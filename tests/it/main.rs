@@ -10,6 +10,7 @@
 )]
 
 mod bfcl;
+mod cancelling;
 mod executor_lies;
 mod goldens;
 mod inputs;

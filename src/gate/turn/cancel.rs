@@ -43,17 +43,15 @@ impl TurnMachine {
     }
 
     fn stop_turn(&mut self, now: UnixMillis, why: CancelReason, reason: &str, grace_ms: u32) {
-        if self.cancelling.is_some() {
-            return;
-        }
-        self.cancelling = Some(reason.to_owned());
+        let is_first = self.cancelling.is_none();
+        self.cancelling.get_or_insert_with(|| reason.to_owned());
         for position in 0..self.calls.len() {
             let index = CallIndex(u16::try_from(position).unwrap_or(u16::MAX));
             self.stop_call(index, now, why, reason, grace_ms);
         }
         self.ready.clear();
         // With nothing out the turn ends in this very step, and its end says it all.
-        if self.open > 0 {
+        if is_first && self.open > 0 {
             self.persist.push(Effect::Persist {
                 record: Record::TurnCancelling {
                     turn: self.spec.clone(),
@@ -97,7 +95,12 @@ impl TurnMachine {
             self.end(index.get(), now, End::stopped(&stopping, false));
             return;
         }
-        call.stopping.get_or_insert(stopping);
+        match &mut call.stopping {
+            // Only a shorter grace changes anything.
+            Some(before) if before.until <= stopping.until => return,
+            Some(before) => before.until = stopping.until,
+            None => call.stopping = Some(stopping),
+        }
         // Its silence is given the whole grace, whether it was accepted or not.
         if let Place::Sent { accept_until, .. } = &mut call.place {
             *accept_until = None;

@@ -11,7 +11,7 @@ use crate::gate::result::ToolResult;
 /// One thing that the outside world did.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// The turn was taken. First, once.
+    /// The turn was taken. First, once; only a cancellation that came too early may precede it.
     Started,
     /// The turn was taken up after a restart. First, once, in place of `Started`.
     Recovered,

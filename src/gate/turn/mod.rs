@@ -79,6 +79,9 @@ pub struct TurnMachine {
     cancelling: Option<String>,
     /// The run, if something else has ended it.
     run_ended: Option<RunSummary>,
+    /// A cancellation that came before the turn began.
+    early_cancel: Option<Cancel>,
+    begun: bool,
     ended: bool,
     /// Calls that this step ended; told once their record stands.
     ended_now: Vec<CallIndex>,
@@ -105,6 +108,8 @@ impl TurnMachine {
             active: 0,
             cancelling: None,
             run_ended: None,
+            early_cancel: None,
+            begun: false,
             ended: false,
             ended_now: Vec::new(),
             persist: Vec::new(),
@@ -176,6 +181,11 @@ impl TurnMachine {
         if self.ended {
             return Vec::new();
         }
+        if let (false, Input::CancelRequested(cancel)) = (self.begun, &input) {
+            self.early_cancel = Some(cancel.clone());
+            return Vec::new();
+        }
+        self.begun = true;
         match input {
             Input::Started => self.on_started(now, view),
             Input::Recovered => self.on_recovered(now, view),
@@ -205,6 +215,10 @@ impl TurnMachine {
             self.look(position, view);
         }
         self.announce_accepted();
+        if let Some(cancel) = self.early_cancel.take() {
+            self.on_cancel(now, &cancel);
+            return;
+        }
         for position in 0..self.calls.len() {
             self.decide(position, now);
         }

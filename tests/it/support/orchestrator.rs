@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use callgate_client::connect::AuthorizedChannel;
+use callgate_client::connect::{AuthorizedChannel, Target};
 use callgate_client::pb::v1 as pb;
 use callgate_client::pb::v1::registry_service_client::RegistryServiceClient;
 use callgate_client::pb::v1::server_service_client::ServerServiceClient;
@@ -53,6 +53,15 @@ impl Orchestrator {
     /// Connects to the socket of administrators.
     pub(crate) async fn admin(sidecar: &Sidecar) -> Self {
         Self::over(sidecar.control_channel().await)
+    }
+
+    /// Connects if anybody is there.
+    pub(crate) async fn try_connect(sidecar: &Sidecar) -> Option<Self> {
+        let target = Target {
+            endpoint: Some(format!("unix://{}", sidecar.socket().display())),
+            token: None,
+        };
+        target.connect().await.ok().map(Self::over)
     }
 
     pub(crate) fn over(channel: AuthorizedChannel) -> Self {

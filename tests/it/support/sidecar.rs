@@ -35,28 +35,29 @@ impl Setup {
 
     /// Starts it and waits until it serves.
     pub(crate) async fn start(self) -> Sidecar {
-        let home = tempfile::Builder::new()
-            .prefix("cg")
-            .tempdir_in("/tmp")
-            .unwrap();
-        self.start_in(home).await
-    }
-
-    async fn start_in(self, home: TempDir) -> Sidecar {
-        let mut sidecar = self.spawn_in(home);
-        sidecar.wait_ready().await;
+        let (sidecar, serves) = self.launch().await;
+        assert!(serves, "the sidecar ended before it served");
         sidecar
     }
 
-    /// Starts the process only.
-    fn spawn_in(self, home: TempDir) -> Sidecar {
+    /// Starts it and waits until it serves. False: it ended before.
+    pub(crate) async fn launch(self) -> (Sidecar, bool) {
+        let home = home();
         let child = serve(home.path(), &self).spawn().unwrap();
-        Sidecar {
+        let mut sidecar = Sidecar {
             home,
             child,
             places: Vec::new(),
-        }
+        };
+        let serves = sidecar.try_ready().await;
+        (sidecar, serves)
     }
+}
+
+/// A directory of a test's own, with a short path: sockets go into it.
+pub(crate) fn home() -> TempDir {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("cg").tempdir_in("/tmp").unwrap()
 }
 
 /// A process that should not get as far as serving: its exit code and what it said.
@@ -118,10 +119,6 @@ impl Sidecar {
     /// One with defaults.
     pub(crate) async fn start() -> Self {
         Setup::default().start().await
-    }
-
-    async fn wait_ready(&mut self) {
-        assert!(self.try_ready().await, "the sidecar ended before it served");
     }
 
     /// Waits until it serves. False: it ended before.
@@ -191,6 +188,17 @@ impl Sidecar {
         assert!(sent.unwrap().success());
     }
 
+    /// Asks it to leave, unless it is gone already.
+    pub(crate) async fn terminate_if_alive(&self) {
+        if let Some(pid) = self.child.id() {
+            // Between the look and the signal it may die: then there is nobody to tell.
+            let kill = Command::new("kill")
+                .args(["-TERM", &pid.to_string()])
+                .output();
+            drop(kill.await);
+        }
+    }
+
     /// Waits for its end.
     pub(crate) async fn exited(&mut self) -> ExitStatus {
         soon("the sidecar to leave", self.child.wait())
@@ -209,7 +217,7 @@ impl Sidecar {
         self.exited().await;
         self.child = serve(self.home.path(), &setup).spawn().unwrap();
         self.places.clear();
-        self.wait_ready().await;
+        assert!(self.try_ready().await, "the sidecar ended before it served");
         self
     }
 
