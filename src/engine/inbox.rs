@@ -3,7 +3,7 @@
 //! Handing in never waits. Progress and output are dropped when too many wait; everything else is
 //! bounded by the turn's own calls. Never reorders.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::executor::Mailbox;
+use crate::gate::ids::CallIndex;
 use crate::gate::turn::Input;
 
 /// Most reports that wait.
@@ -29,6 +30,24 @@ struct Inner {
     waker: Option<Waker>,
     /// The waiter should look at the time.
     nudged: bool,
+    /// Output bytes that were dropped and that the next piece of the same call tells of.
+    dropped: BTreeMap<CallIndex, u64>,
+    /// Output bytes that were dropped and may be printed again.
+    owed: Vec<(CallIndex, u32)>,
+}
+
+impl Inner {
+    /// Drops a report. Output is counted: its reader learns of it, its executor gets the room back.
+    fn drop_report(&mut self, input: &Input) {
+        if let Input::ExecutorPrinted { of, chunk } = input {
+            let bytes = chunk.data.len();
+            *self.dropped.entry(of.call).or_default() += chunk.dropped_bytes + bytes as u64;
+            if bytes > 0 {
+                self.owed
+                    .push((of.call, u32::try_from(bytes).unwrap_or(u32::MAX)));
+            }
+        }
+    }
 }
 
 /// Where a turn's inputs wait.
@@ -39,10 +58,14 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Hands in one input; with `done`, its end is told.
-    pub(super) fn push(&self, input: Input, done: Option<oneshot::Sender<()>>) {
+    pub(super) fn push(&self, mut input: Input, done: Option<oneshot::Sender<()>>) {
         let mut inner = self.inner.lock();
         if is_report(&input) && inner.items.len() >= REPORTS_MAX {
+            inner.drop_report(&input);
             return;
+        }
+        if let Input::ExecutorPrinted { of, chunk } = &mut input {
+            chunk.dropped_bytes += inner.dropped.remove(&of.call).unwrap_or_default();
         }
         inner.items.push_back(Item { input, done });
         if let Some(waker) = inner.waker.take() {
@@ -62,6 +85,11 @@ impl Inbox {
     /// What waits now; nothing if nothing does.
     pub(super) fn take(&self) -> VecDeque<Item> {
         std::mem::take(&mut self.inner.lock().items)
+    }
+
+    /// Output bytes that were dropped since the last time, by call.
+    pub(super) fn take_owed(&self) -> Vec<(CallIndex, u32)> {
+        std::mem::take(&mut self.inner.lock().owed)
     }
 
     /// Waits until something is there, or a nudge comes. One waiter at a time.

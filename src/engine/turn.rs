@@ -181,7 +181,8 @@ impl Stream for TurnReader {
         let taken = reader.turn.log.poll_take(&mut reader.cursor, context);
         if taken.is_ready() && reader.turn.wants_output() {
             // What was read may be printed again.
-            for (call, bytes) in reader.turn.log.take_owed() {
+            let dropped = reader.turn.inbox.take_owed();
+            for (call, bytes) in reader.turn.log.take_owed().into_iter().chain(dropped) {
                 reader.pool.credit(&reader.turn.execution(call), bytes);
             }
         }

@@ -4,7 +4,7 @@
 //! nothing, since kept events are kept once. Reports are thinned out. Never loses a kept event while
 //! the turn is in memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -62,7 +62,12 @@ struct Report {
     event: Event,
     /// Its bytes were given back to the executor as credit.
     credited: bool,
+    /// Of output: bytes that the call had printed before it.
+    printed_before: u64,
 }
+
+/// Bytes that calls have printed, by call.
+type Printed = BTreeMap<CallIndex, u64>;
 
 struct Inner {
     kept: Vec<Stamped>,
@@ -76,6 +81,7 @@ struct Inner {
     wakers: Vec<Waker>,
     /// Output bytes that executors may send again, by call.
     owed: Vec<(CallIndex, u32)>,
+    printed: Printed,
 }
 
 /// What happened in one turn.
@@ -96,12 +102,14 @@ pub enum Taken {
 }
 
 /// Where one reader is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Cursor {
     /// The last kept event taken.
     pub sequence: u64,
     /// The last report taken.
     report: u64,
+    /// Bytes that this reader was told of.
+    printed: Printed,
 }
 
 impl TurnLog {
@@ -122,6 +130,7 @@ impl TurnLog {
                 dropped: false,
                 wakers: Vec::new(),
                 owed: Vec::new(),
+                printed: Printed::new(),
             }),
         }
     }
@@ -183,6 +192,7 @@ impl TurnLog {
         Cursor {
             sequence: sequence.min(inner.standing.last_sequence),
             report: inner.last_report,
+            printed: inner.printed.clone(),
         }
     }
 
@@ -262,12 +272,19 @@ impl Inner {
             self.owe(&oldest);
         }
         self.last_report += 1;
+        let mut printed_before = 0;
+        if let Event::Output(call, chunk) = &event {
+            let printed = self.printed.entry(*call).or_default();
+            printed_before = *printed;
+            *printed += chunk.dropped_bytes + chunk.data.len() as u64;
+        }
         self.reports.push_back(Report {
             position: self.last_report,
             after: self.standing.last_sequence,
             at,
             event,
             credited: false,
+            printed_before,
         });
     }
 
@@ -296,16 +313,25 @@ impl Inner {
             .filter(|report| report.position > cursor.report)
             .peekable();
         let mut owed = Vec::new();
+        let printed = &mut cursor.printed;
         let mut take_report = |report: &mut Report, events: &mut Vec<Stamped>| {
-            if let Event::Output(call, chunk) = &report.event
-                && !std::mem::replace(&mut report.credited, true)
-            {
-                owed.push((*call, u32::try_from(chunk.data.len()).unwrap_or(u32::MAX)));
+            let mut event = report.event.clone();
+            if let Event::Output(call, chunk) = &mut event {
+                let bytes = chunk.data.len() as u64;
+                if !std::mem::replace(&mut report.credited, true) {
+                    owed.push((*call, u32::try_from(bytes).unwrap_or(u32::MAX)));
+                }
+                let told = printed.entry(*call).or_default();
+                let missed = report.printed_before.saturating_sub(*told);
+                *told = report.printed_before + chunk.dropped_bytes + bytes;
+                if missed > 0 {
+                    Arc::make_mut(chunk).dropped_bytes += missed;
+                }
             }
             events.push(Stamped {
                 sequence: 0,
                 at: report.at,
-                event: report.event.clone(),
+                event,
             });
         };
         for stamped in kept {

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::stream::{FuturesUnordered, SelectAll};
+use futures_util::task::AtomicWaker;
 use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
@@ -25,7 +26,7 @@ use pb::stream_turns_response::Body as Said;
 /// Requests taken in one go before events go out.
 const REQUESTS_AT_ONCE: usize = 64;
 
-type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What a request led to.
 enum Done {
@@ -41,8 +42,33 @@ enum Done {
 struct Lane {
     turn_id: String,
     followed: Followed,
-    stopped: Arc<AtomicBool>,
+    handle: Arc<Handle>,
     ended: bool,
+}
+
+/// What the stream knows of a lane, and how it stops it.
+#[derive(Default)]
+struct Handle {
+    stopped: AtomicBool,
+    /// The last kept event that went out.
+    last_sequence: AtomicU64,
+    waker: AtomicWaker,
+}
+
+impl Handle {
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.waker.wake();
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // Its reader left in order; that is no broken stream.
+        if self.handle.stopped.load(Ordering::Relaxed) {
+            self.followed.keep();
+        }
+    }
 }
 
 #[expect(
@@ -60,13 +86,20 @@ impl Stream for Lane {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<LaneItem>> {
         let lane = &mut *self;
-        if lane.ended || lane.stopped.load(Ordering::Relaxed) {
+        lane.handle.waker.register(context.waker());
+        if lane.ended || lane.handle.stopped.load(Ordering::Relaxed) {
             return Poll::Ready(None);
         }
         let item = match std::task::ready!(Pin::new(&mut lane.followed).poll_next(context)) {
             Some(Ok(events)) => {
                 // The turn's end is the lane's: its place is free at once.
                 lane.ended = lane.followed.events.is_complete();
+                let kept = events.events.iter().map(|event| event.sequence).max();
+                let kept = kept.filter(|sequence| *sequence > 0);
+                let snapshot = events.snapshot.as_ref().map(|turn| turn.last_sequence);
+                if let Some(last) = kept.or(snapshot) {
+                    lane.handle.last_sequence.store(last, Ordering::Relaxed);
+                }
                 LaneItem::Events(events)
             }
             Some(Err(cut)) => {
@@ -87,10 +120,13 @@ pub struct TurnStream {
     turns: Turns,
     inbound: Streaming<pb::StreamTurnsRequest>,
     inbound_ended: bool,
-    work: FuturesUnordered<Work>,
+    /// With each: whether it leads to a turn that is followed.
+    work: FuturesUnordered<Work<(bool, Done)>>,
     lanes: SelectAll<Lane>,
-    /// How to stop the lane of each turn.
-    stops: BTreeMap<String, Arc<AtomicBool>>,
+    /// The lane of each turn.
+    handles: BTreeMap<String, Arc<Handle>>,
+    /// Turns whose following is under way.
+    starting: u64,
     out: VecDeque<Said>,
     stopping: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -104,7 +140,8 @@ impl TurnStream {
             inbound_ended: false,
             work: FuturesUnordered::new(),
             lanes: SelectAll::new(),
-            stops: BTreeMap::new(),
+            handles: BTreeMap::new(),
+            starting: 0,
             out: VecDeque::new(),
             stopping: Some(Box::pin(async move { tasks.stopped().await })),
         }
@@ -113,7 +150,8 @@ impl TurnStream {
     /// Takes a request. What can be done at once is, without a detour.
     fn take(&mut self, request: pb::StreamTurnsRequest, context: &mut Context<'_>) {
         let turns = self.turns.clone();
-        let mut work: Work = match request.body {
+        let follows = matches!(request.body, Some(Asked::Run(_) | Asked::Attach(_)));
+        let mut work: Work<Done> = match request.body {
             Some(Asked::Run(request)) => {
                 let id = request.turn_id.clone();
                 if let Some(refused) = self.refuse_run(&id) {
@@ -124,6 +162,10 @@ impl TurnStream {
             }
             Some(Asked::Attach(request)) => {
                 let id = request.turn_id.clone();
+                if let Some(refused) = self.refuse_one_more(&id) {
+                    self.finish(Done::Refused(id, refused));
+                    return;
+                }
                 Box::pin(async move { followed(id, turns.attach(request).await) })
             }
             Some(Asked::CancelTurn(request)) => {
@@ -149,7 +191,11 @@ impl TurnStream {
         };
         match work.as_mut().poll(context) {
             Poll::Ready(done) => self.finish(done),
-            Poll::Pending => self.work.push(work),
+            Poll::Pending => {
+                self.starting += u64::from(follows);
+                self.work
+                    .push(Box::pin(async move { (follows, work.await) }));
+            }
         }
     }
 
@@ -160,9 +206,14 @@ impl TurnStream {
                 "must not be empty on a turn stream",
             ));
         }
+        self.refuse_one_more(turn_id)
+    }
+
+    fn refuse_one_more(&self, turn_id: &str) -> Option<Failure> {
         let allowed = self.turns.engine.limits().stream_turns_max;
-        let actual = self.stops.len() as u64;
-        (actual >= allowed).then(|| Failure::limit("stream_turns_max", allowed, actual + 1, true))
+        let actual = self.handles.len() as u64 + self.starting;
+        let is_full = actual >= allowed && !self.handles.contains_key(turn_id);
+        is_full.then(|| Failure::limit("stream_turns_max", allowed, actual + 1, true))
     }
 
     fn finish(&mut self, done: Done) {
@@ -177,27 +228,27 @@ impl TurnStream {
     }
 
     fn follow(&mut self, turn_id: String, followed: Followed) {
-        let stopped = Arc::new(AtomicBool::new(false));
+        let handle = Arc::new(Handle::default());
         // A second reader of the same turn takes the first one's place.
-        if let Some(before) = self.stops.insert(turn_id.clone(), stopped.clone()) {
-            before.store(true, Ordering::Relaxed);
+        if let Some(before) = self.handles.insert(turn_id.clone(), handle.clone()) {
+            before.stop();
         }
         self.lanes.push(Lane {
             turn_id,
             followed,
-            stopped,
+            handle,
             ended: false,
         });
     }
 
     fn detach(&mut self, turn_id: String) {
-        let Some(stopped) = self.stops.remove(&turn_id) else {
+        let Some(handle) = self.handles.remove(&turn_id) else {
             return;
         };
-        stopped.store(true, Ordering::Relaxed);
+        handle.stop();
         self.out.push_back(Said::Detached(pb::TurnDetached {
             turn_id,
-            last_sequence: 0,
+            last_sequence: handle.last_sequence.load(Ordering::Relaxed),
             error: None,
         }));
     }
@@ -209,12 +260,12 @@ impl TurnStream {
                     matches!(event.body, Some(pb::turn_event::Body::TurnCompleted(_)))
                 });
                 if ended {
-                    self.stops.remove(&events.turn_id);
+                    self.handles.remove(&events.turn_id);
                 }
                 self.out.push_back(Said::Turn(events));
             }
             LaneItem::Cut(turn_id, cut) => {
-                self.stops.remove(&turn_id);
+                self.handles.remove(&turn_id);
                 self.out.push_back(Said::Detached(pb::TurnDetached {
                     turn_id,
                     last_sequence: cut.last_sequence,
@@ -222,7 +273,7 @@ impl TurnStream {
                 }));
             }
             LaneItem::End(turn_id) => {
-                self.stops.remove(&turn_id);
+                self.handles.remove(&turn_id);
             }
         }
     }
@@ -293,7 +344,9 @@ impl Stream for TurnStream {
         if let Err(status) = stream.poll_inbound(context) {
             return Poll::Ready(Some(Err(status)));
         }
-        while let Poll::Ready(Some(done)) = Pin::new(&mut stream.work).poll_next(context) {
+        while let Poll::Ready(Some((follows, done))) = Pin::new(&mut stream.work).poll_next(context)
+        {
+            stream.starting -= u64::from(follows);
             stream.finish(done);
         }
         while stream.out.is_empty() {

@@ -211,6 +211,13 @@ pub(super) struct Followed {
     cancel_on_drop: Option<Turns>,
 }
 
+impl Followed {
+    /// The reader's going away means nothing from now on.
+    pub(super) fn keep(&mut self) {
+        self.cancel_on_drop = None;
+    }
+}
+
 impl Drop for Followed {
     fn drop(&mut self) {
         let Some(turns) = self.cancel_on_drop.take() else {

@@ -21,6 +21,7 @@ mod registry;
 mod results;
 mod small_stacks;
 mod store;
+mod streams;
 mod support;
 mod toolsets;
 mod turn_machine;

@@ -168,6 +168,9 @@ impl Pool {
 
     /// Lets an execution print more.
     pub fn credit(&self, execution: &ExecutionId, bytes: u32) {
+        if bytes == 0 {
+            return;
+        }
         let mut inner = self.inner.lock();
         let Some(known) = inner.executions.get(execution) else {
             return;

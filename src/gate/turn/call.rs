@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::input::{CancelReason, CheckedArguments};
 use crate::gate::admission::RequestedCall;
 use crate::gate::call::CallState;
-use crate::gate::event::CallMoved;
+use crate::gate::event::{CallMoved, Progress};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
 use crate::gate::result::CallResult;
 use crate::gate::tool::SharedTool;
@@ -52,6 +52,15 @@ pub(super) struct Stopping {
     pub(super) until: UnixMillis,
 }
 
+/// What an executor reports, thinned out.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    /// When the next one may be passed on.
+    pub(super) next_at: UnixMillis,
+    /// The last one that waits for that.
+    pub(super) held: Option<Progress>,
+}
+
 /// One call.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -75,6 +84,7 @@ pub(super) struct Call {
     pub(super) answered: bool,
     /// Why the look refused it; becomes its result when the turn decides, or at dispatch.
     pub(super) refusal: Option<super::look::Refused>,
+    pub(super) reports: Reports,
 }
 
 impl Call {
@@ -98,6 +108,7 @@ impl Call {
             result: None,
             answered: false,
             refusal: None,
+            reports: Reports::default(),
         }
     }
 
@@ -149,18 +160,21 @@ impl Call {
         if !self.is_open() {
             return None;
         }
-        let place = match &self.place {
+        let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
+        let report = self.reports.held.as_ref().map(|_| self.reports.next_at);
+        let due = [self.place_deadline(), stopping, report];
+        due.into_iter().flatten().min()
+    }
+
+    /// Until when it may be where it is.
+    pub(super) fn place_deadline(&self) -> Option<UnixMillis> {
+        match &self.place {
             Place::Home => None,
             Place::Waiting { until, .. } | Place::Expected { until, .. } => Some(*until),
             Place::Sent {
                 accept_until,
                 run_until,
             } => Some(accept_until.map_or(*run_until, |accept| accept.min(*run_until))),
-        };
-        let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
-        match (place, stopping) {
-            (Some(place), Some(stopping)) => Some(place.min(stopping)),
-            (place, stopping) => place.or(stopping),
         }
     }
 }

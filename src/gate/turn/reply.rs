@@ -15,6 +15,9 @@ use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::{CallEffect, NotExecuted, settle};
 
+/// Between two reports of one call that are passed on, in milliseconds.
+const REPORT_INTERVAL_MS: u64 = 100;
+
 impl TurnMachine {
     /// The call, if it is open, out, and in that attempt.
     pub(super) fn current(&self, of: Attempt) -> Option<&Call> {
@@ -35,8 +38,25 @@ impl TurnMachine {
             return;
         }
         self.begin(of.call, now);
-        self.announce
-            .push(Event::Progress(of.call, Arc::new(progress)));
+        if let Some(call) = self.current_mut(of) {
+            call.reports.held = Some(progress);
+            self.pass_report_on(of.call, now);
+        }
+    }
+
+    /// Passes the last report on, if its moment has come.
+    fn pass_report_on(&mut self, index: CallIndex, now: UnixMillis) {
+        let Some(call) = self.calls.get_mut(index.get()) else {
+            return;
+        };
+        if call.reports.next_at > now {
+            return;
+        }
+        if let Some(progress) = call.reports.held.take() {
+            call.reports.next_at = now.plus(REPORT_INTERVAL_MS);
+            self.announce
+                .push(Event::Progress(index, Arc::new(progress)));
+        }
     }
 
     pub(super) fn on_output(&mut self, now: UnixMillis, of: Attempt, chunk: OutputChunk) {
@@ -119,10 +139,20 @@ impl TurnMachine {
             return;
         };
         let index = call.index;
+        self.pass_report_on(index, now);
+        let Some(call) = self.calls.get(position) else {
+            return;
+        };
+        let place_is_due = call.place_deadline().is_some_and(|due| due <= now);
         // Whatever is due for a call that must stop ends it as stopped.
-        if let Some(stopping) = call.stopping.clone() {
+        if let Some(stopping) = call.stopping.clone()
+            && (place_is_due || stopping.until <= now)
+        {
             self.withdraw(index, stopping.reason, &stopping.message, 0, true);
             self.end(position, now, End::stopped(&stopping, false));
+            return;
+        }
+        if !place_is_due {
             return;
         }
         let name = call.tool_name.to_string();

@@ -170,6 +170,11 @@ impl TurnMachine {
         if let Place::Waiting { since, .. } = call.place {
             call.queue_ms += now.since(since);
         }
+        if let Some(progress) = call.reports.held.take() {
+            // The last word is kept, however early.
+            let told = Event::Progress(call.index, Arc::new(progress));
+            self.announce.push(told);
+        }
         let moved = call.move_to(next, code);
         call.place = Place::Home;
         call.stopping = None;
