@@ -40,7 +40,7 @@ fn serve(config: Config) -> Result<(), Outcome> {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            () = drain.cancelled() => {}
+            () = drain.asked() => {}
         }
         tracing::info!("leaving");
         // A second signal does not wait.

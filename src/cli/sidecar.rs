@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
@@ -22,7 +21,7 @@ use crate::gate::registry::Registry;
 use crate::gate::tool::{self, Tool, ToolRules};
 use crate::server::access::{Gatekeeper, load_tokens, private_dir, read_or_make_secret};
 use crate::server::{
-    Executors, HEALTH_NAMES, Info, Listener, Served, Services, Tools, Turns, listen_tcp,
+    Drain, Executors, HEALTH_NAMES, Info, Listener, Served, Services, Tools, Turns, listen_tcp,
     listen_unix, socket_paths,
 };
 use crate::store::{Restored, SharedStore, SqliteOptions, SqliteStore, TurnFilter};
@@ -38,7 +37,7 @@ pub(super) struct Sidecar {
     /// Asked to stop last: streams of executors.
     tasks: Tasks,
     /// Cancelled by whoever wants the sidecar to leave.
-    pub(super) drain: CancellationToken,
+    pub(super) drain: Drain,
     /// Where it listens.
     pub(super) places: Vec<String>,
     drain_ms: u64,
@@ -97,7 +96,7 @@ impl Sidecar {
             tracing::info!(turns = recovered, "took up turns of the last process");
         }
         engine.start_sweeping();
-        let drain = CancellationToken::new();
+        let drain = Drain::default();
         let services = Services {
             turns: Turns {
                 engine: engine.clone(),
@@ -182,7 +181,7 @@ impl Sidecar {
                 looks.tick().await;
             }
         };
-        let limit = Duration::from_millis(self.drain_ms);
+        let limit = Duration::from_millis(self.drain.span_ms().unwrap_or(self.drain_ms));
         if tokio::time::timeout(limit, all_ended).await.is_err() {
             let turns = self.engine.running();
             tracing::warn!(turns, "turns still run; the next process takes them up");

@@ -2,7 +2,7 @@
 //!
 //! Never drains by itself: it tells whoever owns the process.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -14,6 +14,36 @@ use crate::engine::Engine;
 use crate::pb::v1 as pb;
 use crate::pb::v1::server_service_server::ServerService;
 
+/// How the process is told to leave. Cheap to clone; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Drain {
+    asked: CancellationToken,
+    span_ms: Arc<OnceLock<u64>>,
+}
+
+impl Drain {
+    /// Tells the process to leave, within that span if one is named. Only the first one counts.
+    pub fn ask(&self, span_ms: Option<u32>) {
+        if let Some(span_ms) = span_ms
+            && !self.asked.is_cancelled()
+        {
+            // Two at once: either is first.
+            let _ = self.span_ms.set(u64::from(span_ms));
+        }
+        self.asked.cancel();
+    }
+
+    /// Resolves when somebody has asked.
+    pub async fn asked(&self) {
+        self.asked.cancelled().await;
+    }
+
+    /// The span that was named.
+    pub fn span_ms(&self) -> Option<u64> {
+        self.span_ms.get().copied()
+    }
+}
+
 /// Serves facts about the sidecar.
 #[derive(Clone)]
 pub struct Info {
@@ -22,7 +52,7 @@ pub struct Info {
     /// What holds here.
     pub config: Arc<Config>,
     /// Begins the drain.
-    pub drain: CancellationToken,
+    pub drain: Drain,
     /// When the process began, in Unix milliseconds.
     pub started_at_ms: u64,
 }
@@ -123,10 +153,10 @@ impl ServerService for Info {
 
     async fn start_drain(
         &self,
-        _request: Request<pb::StartDrainRequest>,
+        request: Request<pb::StartDrainRequest>,
     ) -> Result<Response<pb::StartDrainResponse>, Status> {
         self.engine.start_drain();
-        self.drain.cancel();
+        self.drain.ask(request.get_ref().drain_ms);
         Ok(Response::new(pb::StartDrainResponse {}))
     }
 }

@@ -25,7 +25,7 @@ use crate::pb::v1::server_service_server::ServerServiceServer;
 use crate::pb::v1::turn_service_server::TurnServiceServer;
 
 pub use executors::Executors;
-pub use info::Info;
+pub use info::{Drain, Info};
 pub use listener::{ListenError, Listener, Served, listen_tcp, listen_unix, socket_paths};
 pub use registry::Tools;
 pub use turns::Turns;

@@ -19,6 +19,7 @@ mod json_schema_suite;
 mod provider;
 mod registry;
 mod results;
+mod restart;
 mod small_stacks;
 mod store;
 mod streams;

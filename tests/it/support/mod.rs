@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod orchestrator;
 pub(crate) mod sidecar;
 pub(crate) mod tools;
+pub(crate) mod worker;
 
 use std::future::Future;
 use std::time::Duration;
