@@ -2,7 +2,7 @@
 //!
 //! Never starts a sidecar.
 
-use callgate_client::connect::{AuthorizedChannel, Target};
+use callgate_client::connect::{AuthorizedChannel, ConnectError, Target};
 use callgate_client::pb::v1 as pb;
 use tonic::Status;
 
@@ -25,8 +25,13 @@ impl ClientArguments {
             endpoint: self.endpoint.clone(),
             token: self.token.clone(),
         };
-        target.connect().await.map_err(|error| {
-            Outcome::failed(format!("{error}\n\nhint: start one with  callgate serve"))
+        target.connect().await.map_err(|error| match error {
+            ConnectError::EndpointInvalid(_) | ConnectError::TokenInvalid(_) => {
+                Outcome::usage(error.to_string())
+            }
+            ConnectError::Unreachable { .. } => {
+                Outcome::failed(format!("{error}\n\nhint: start one with  callgate serve"))
+            }
         })
     }
 }

@@ -76,7 +76,10 @@ impl Sources {
     pub fn load(&self, environment: &dyn Environment) -> Result<Config, ConfigError> {
         let mut table = self.read_file(environment)?;
         for (name, value) in environment.with_prefix(KEY_PREFIX) {
-            let key = name.trim_start_matches(KEY_PREFIX).to_lowercase();
+            let key = name
+                .strip_prefix(KEY_PREFIX)
+                .unwrap_or_default()
+                .to_lowercase();
             set(&mut table, &key.replace("__", "."), &value)?;
         }
         for entry in &self.set {
@@ -117,6 +120,12 @@ impl Sources {
             .map_err(|error: toml::de::Error| unreadable(&path, error.message()))
     }
 
+    /// Whether a flag sets that key.
+    fn sets(&self, key: &str) -> bool {
+        let mut entries = self.set.iter().filter_map(|entry| entry.split_once('='));
+        entries.any(|(set, _)| set.trim() == key)
+    }
+
     /// Directories: flag, environment, file, default.
     fn resolve_dirs(&self, config: &mut Config, environment: &dyn Environment) {
         let set = |name: &str| environment.get(name).map(PathBuf::from);
@@ -124,7 +133,7 @@ impl Sources {
         config.data_dir = self
             .data_dir
             .clone()
-            .or_else(|| set("CALLGATE_DATA_DIR"))
+            .or_else(|| set("CALLGATE_DATA_DIR").filter(|_| !self.sets("data_dir")))
             .or_else(|| in_file(&config.data_dir))
             .unwrap_or_else(|| match set("XDG_STATE_HOME") {
                 Some(home) => home.join("callgate"),
@@ -133,7 +142,7 @@ impl Sources {
         config.socket_dir = self
             .socket_dir
             .clone()
-            .or_else(|| set("CALLGATE_SOCKET_DIR"))
+            .or_else(|| set("CALLGATE_SOCKET_DIR").filter(|_| !self.sets("socket_dir")))
             .or_else(|| in_file(&config.socket_dir))
             .unwrap_or_else(|| match set("XDG_RUNTIME_DIR") {
                 Some(dir) => dir.join("callgate"),

@@ -33,6 +33,7 @@ use runs::Runs;
 use snapshots::Snapshots;
 use turns::Turns;
 
+pub use crate::store::TurnFilter;
 pub use turn::{Turn, TurnReader, stored_calls};
 pub use turn_log::{CallStanding, Stamped, Standing, Taken};
 pub use verbs::{Attached, CancelAnswer, Looked};

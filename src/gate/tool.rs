@@ -355,9 +355,9 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
     if !definition.annotations.is_empty()
         && let Err(error) = Document::parse_object(&definition.annotations, &annotation_limits())
     {
-        let problem = match error {
-            JsonError::NotObject => "must be an object".to_owned(),
-            error => format!("must be an object: {error}"),
+        let problem = match error == JsonError::NotObject {
+            true => "must be an object".to_owned(),
+            false => format!("must be an object: {error}"),
         };
         return invalid("annotations_json", problem);
     }

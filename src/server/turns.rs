@@ -14,14 +14,13 @@ use super::events::{EventStream, TooSlow, View, completed_message};
 use super::status::Failure;
 use super::turn_stream::TurnStream;
 use crate::base::tasks::Tasks;
-use crate::engine::{CancelAnswer, Engine, Looked, stored_calls};
+use crate::engine::{CancelAnswer, Engine, Looked, TurnFilter, stored_calls};
 use crate::gate::call::CallState;
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{CallId, TurnKey};
 use crate::gate::record::StoredTurn;
 use crate::pb::v1::turn_service_server::TurnService;
 use crate::pb::v1::{self as pb, ErrorReason};
-use crate::store::TurnFilter;
 
 /// Turns of a page that names no size, and the most that one may name.
 const PAGE_DEFAULT: u32 = 50;

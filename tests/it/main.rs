@@ -11,7 +11,10 @@
 
 mod bfcl;
 mod cancelling;
+mod cli;
+mod config;
 mod executor_lies;
+mod generated;
 mod goldens;
 mod inputs;
 mod json_properties;
@@ -24,6 +27,7 @@ mod small_stacks;
 mod store;
 mod streams;
 mod support;
+mod tidy;
 mod toolsets;
 mod turn_machine;
 mod turns;

@@ -39,9 +39,11 @@ pub(super) fn read_calls(
     if message.trim_ascii().is_empty() {
         return Err(error("$", "is missing"));
     }
-    let document = Document::parse_object(message, &limits()).map_err(|problem| match problem {
-        JsonError::NotObject => error("$", "must be an object"),
-        problem => error("$", format!("cannot be read: {problem}")),
+    let document = Document::parse_object(message, &limits()).map_err(|problem| {
+        match problem == JsonError::NotObject {
+            true => error("$", "must be an object"),
+            false => error("$", format!("cannot be read: {problem}")),
+        }
     })?;
     let root = document.root();
     match root.get("role").map(|role| role.as_str()) {
