@@ -28,7 +28,7 @@ const RETRY_MAX_MS: u64 = 2_000;
 pub(super) const NEAR_MS: u64 = 2_500;
 
 /// How long the record of a turn's beginning may wait for the next one, in milliseconds.
-const LATER_MS: u64 = 3_000;
+pub(super) const LATER_MS: u64 = 3_000;
 
 /// What performing a list led to at once.
 #[derive(Default)]
@@ -62,6 +62,10 @@ pub(super) async fn run(
             done.extend(item.done);
         }
         task.turn.log.wake();
+        if !done.is_empty() {
+            // Whoever waits for the turn may look at the record next.
+            task.write_later().await;
+        }
         tell(done);
         if task.machine.has_ended() {
             break;
@@ -145,8 +149,7 @@ impl TurnTask {
                 .map_or(u64::MAX, |deadline| deadline.0);
             let now = self.engine.clock.now_ms();
             if self.later_until <= now {
-                let records = std::mem::take(&mut self.later);
-                self.write_after(records).await;
+                self.write_later().await;
             }
             if due <= now {
                 let input = Input::DeadlineReached;
@@ -288,6 +291,12 @@ impl TurnTask {
                 Ok(())
             }
         }
+    }
+
+    /// Writes what waits to be written together with the next record.
+    async fn write_later(&mut self) {
+        let records = std::mem::take(&mut self.later);
+        self.write_after(records).await;
     }
 
     /// Writes records that nothing waits for.

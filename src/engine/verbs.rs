@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -22,6 +23,9 @@ use crate::gate::snapshot::ToolSnapshot;
 use crate::gate::tool::SharedTool;
 use crate::gate::turn::{Cancel, CancelScope, Input, TurnMachine};
 use crate::store::{Answer, StoreError, TurnFilter, TurnPage};
+
+/// How long a listing waits for turns that have just begun to be written down.
+const YOUNG_TURNS_LIMIT: Duration = Duration::from_millis(200);
 
 /// What a reader of a turn gets.
 pub enum Attached {
@@ -293,7 +297,31 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`].
     pub async fn list_turns(&self, filter: TurnFilter) -> Result<TurnPage, EngineError> {
+        self.write_young_turns().await;
         answer(self.store.list_turns(filter)).await
+    }
+
+    /// Has turns written down whose beginning still waits for the next record.
+    ///
+    /// A turn that waits for the store is not waited for: reads answer all the same.
+    async fn write_young_turns(&self) {
+        let now = self.now();
+        let young = self.turns.running_turns(None).into_iter();
+        let young = young.filter(|turn| now.since(turn.spec.accepted_at) <= turn_task::LATER_MS);
+        let waits: Vec<_> = young
+            .map(|turn| {
+                let (done, dealt_with) = oneshot::channel();
+                turn.inbox.push(Input::ToolsChanged, Some(done));
+                dealt_with
+            })
+            .collect();
+        let all = async {
+            for dealt_with in waits {
+                // One that has ended meanwhile is written as well.
+                let _ = dealt_with.await;
+            }
+        };
+        let _ = tokio::time::timeout(YOUNG_TURNS_LIMIT, all).await;
     }
 
     /// The turn in memory, if it is there: fresher than what the store has.
