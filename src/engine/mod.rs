@@ -5,9 +5,11 @@
 
 mod inbox;
 mod recovery;
+mod run_verbs;
 mod runs;
 mod snapshots;
 mod sweep;
+mod tool_verbs;
 mod turn;
 mod turn_log;
 mod turn_task;

@@ -16,11 +16,8 @@ use crate::base::mint::Mint;
 use crate::gate::admission::{self, TurnRequest};
 use crate::gate::call::CallState;
 use crate::gate::event::{RunState, RunSummary};
-use crate::gate::ids::{BatchId, CallId, CallIndex, RunId, SessionId, ToolName, TurnId, TurnKey};
-use crate::gate::provider::{Export, ProviderFormat};
-use crate::gate::record::{Record, StoredTurn, TurnSpec};
-use crate::gate::snapshot::ToolSnapshot;
-use crate::gate::tool::SharedTool;
+use crate::gate::ids::{BatchId, CallId, CallIndex, RunId, SessionId, TurnId, TurnKey};
+use crate::gate::record::{StoredTurn, TurnSpec};
 use crate::gate::turn::{Cancel, CancelScope, Input, TurnMachine};
 use crate::store::{Answer, StoreError, TurnFilter, TurnPage};
 
@@ -410,141 +407,6 @@ impl Engine {
         call.map(|call| call.state).ok_or_else(not_found)
     }
 
-    /// Completes a run.
-    ///
-    /// # Errors
-    /// [`EngineError::RunBusy`] while a turn of it runs, [`EngineError::NotFound`],
-    /// [`EngineError::Store`].
-    pub async fn end_run(
-        &self,
-        session: &SessionId,
-        run: &RunId,
-    ) -> Result<RunSummary, EngineError> {
-        let (summary, running) = self.find_run(session, run).await?;
-        if summary.state != RunState::Active {
-            return Ok(summary);
-        }
-        if running > 0 {
-            return Err(EngineError::RunBusy {
-                run: run.to_string(),
-            });
-        }
-        self.close_run(
-            summary,
-            RunState::Completed,
-            "",
-            "ended by the orchestrator",
-        )
-        .await
-    }
-
-    /// Cancels a run with all its turns. Returns once that is durable.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::Store`].
-    pub async fn cancel_run(
-        &self,
-        session: &SessionId,
-        run: &RunId,
-        reason: String,
-        grace_ms: Option<u32>,
-    ) -> Result<RunSummary, EngineError> {
-        let (summary, _) = self.find_run(session, run).await?;
-        if summary.state != RunState::Active {
-            return Ok(summary);
-        }
-        let reason = match reason.is_empty() {
-            true => "the run was cancelled".to_owned(),
-            false => reason,
-        };
-        let closed = self
-            .close_run(summary, RunState::Cancelled, "tool_cancelled", &reason)
-            .await?;
-        let cancel = Cancel {
-            scope: CancelScope::Run,
-            reason,
-            grace_ms: grace_ms.unwrap_or(self.settings.cancel_grace_ms),
-        };
-        for turn in self.turns.running_turns(Some((session, run))) {
-            deliver(&turn, Input::CancelRequested(cancel.clone())).await;
-        }
-        Ok(closed)
-    }
-
-    async fn find_run(
-        &self,
-        session: &SessionId,
-        run: &RunId,
-    ) -> Result<(RunSummary, u32), EngineError> {
-        if let Some(found) = self.runs.get(session, run) {
-            return Ok(found);
-        }
-        let found = answer(self.store.read_run(session.clone(), run.clone())).await?;
-        let summary = found.ok_or_else(|| EngineError::NotFound {
-            kind: "run",
-            id: run.to_string(),
-        })?;
-        self.runs.learn(summary.clone(), self.now());
-        Ok((summary, 0))
-    }
-
-    async fn close_run(
-        &self,
-        summary: RunSummary,
-        state: RunState,
-        code: &str,
-        reason: &str,
-    ) -> Result<RunSummary, EngineError> {
-        let closed = RunSummary {
-            state,
-            end_code: code.to_owned(),
-            end_reason: reason.to_owned(),
-            ended_at: Some(self.now()),
-            ..summary
-        };
-        answer(self.store.commit(vec![Record::RunEnded(closed.clone())])).await?;
-        self.runs.set(&closed);
-        Ok(closed)
-    }
-
-    /// Tools that can be called now, by name, seen through a toolset.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`]: no such toolset.
-    pub fn list_tools(&self, toolset: Option<&str>) -> Result<Vec<SharedTool>, EngineError> {
-        let registry = self.directory.registry();
-        if let Some(name) = toolset
-            && registry.toolsets.get(name).is_none()
-        {
-            return Err(EngineError::NotFound {
-                kind: "toolset",
-                id: name.to_owned(),
-            });
-        }
-        let visible = registry.visible(toolset).into_iter();
-        Ok(visible
-            .filter(|tool| self.pool.reachable(tool))
-            .cloned()
-            .collect())
-    }
-
-    /// Keeps the list that a model is about to see, and names it.
-    pub fn snapshot_tools(
-        &self,
-        tools: &[SharedTool],
-        format: Option<ProviderFormat>,
-    ) -> (String, Option<Export>) {
-        let export = format.map(|format| format.export_tools(tools));
-        let own_names = || tools.iter().map(|tool| tool.definition.name.clone());
-        let names: Vec<ToolName> = match &export {
-            Some(export) => export.names.clone(),
-            None => own_names().collect(),
-        };
-        let snapshot = ToolSnapshot::new(names.into_iter().zip(tools.iter().cloned()));
-        let kept = self.snapshots.keep(snapshot, self.clock.now_ms());
-        (kept.id.clone(), export)
-    }
-
     /// Mints a turn id for a caller that sent none.
     pub fn mint_turn_id(&self) -> TurnId {
         TurnId::trusted(self.mint.id())
@@ -564,7 +426,7 @@ fn cancel_answer(turn: &Turn) -> CancelAnswer {
 }
 
 /// Hands an input in and waits until it was dealt with.
-async fn deliver(turn: &Turn, input: Input) {
+pub(super) async fn deliver(turn: &Turn, input: Input) {
     if turn.log.has_ended() {
         return;
     }

@@ -1,0 +1,49 @@
+//! Tool lists for models, and what they stood for.
+//!
+//! Never registers a tool: that is the executors' directory.
+
+use super::{Engine, EngineError};
+use crate::gate::ids::ToolName;
+use crate::gate::provider::{Export, ProviderFormat};
+use crate::gate::snapshot::ToolSnapshot;
+use crate::gate::tool::SharedTool;
+
+impl Engine {
+    /// Tools that can be called now, by name, seen through a toolset.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]: no such toolset.
+    pub fn list_tools(&self, toolset: Option<&str>) -> Result<Vec<SharedTool>, EngineError> {
+        let registry = self.directory.registry();
+        if let Some(name) = toolset
+            && registry.toolsets.get(name).is_none()
+        {
+            return Err(EngineError::NotFound {
+                kind: "toolset",
+                id: name.to_owned(),
+            });
+        }
+        let visible = registry.visible(toolset).into_iter();
+        Ok(visible
+            .filter(|tool| self.pool.reachable(tool))
+            .cloned()
+            .collect())
+    }
+
+    /// Keeps the list that a model is about to see, and names it.
+    pub fn snapshot_tools(
+        &self,
+        tools: &[SharedTool],
+        format: Option<ProviderFormat>,
+    ) -> (String, Option<Export>) {
+        let export = format.map(|format| format.export_tools(tools));
+        let own_names = || tools.iter().map(|tool| tool.definition.name.clone());
+        let names: Vec<ToolName> = match &export {
+            Some(export) => export.names.clone(),
+            None => own_names().collect(),
+        };
+        let snapshot = ToolSnapshot::new(names.into_iter().zip(tools.iter().cloned()));
+        let kept = self.snapshots.keep(snapshot, self.clock.now_ms());
+        (kept.id.clone(), export)
+    }
+}
