@@ -39,7 +39,7 @@ impl Engine {
                 turn: machine.spec().clone(),
                 epoch,
             });
-            let turn = Turn::new(machine.spec().clone(), epoch, stored_calls(&stored), None);
+            let turn = Turn::new(machine.spec().clone(), epoch, stored_calls(&stored));
             recovered.push((Arc::new(turn), machine, run));
         }
         if records.is_empty() {

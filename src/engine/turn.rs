@@ -16,7 +16,6 @@ use crate::gate::call::CallState;
 use crate::gate::ids::{CallId, CallIndex, ExecutionId};
 use crate::gate::record::{StoredTurn, TurnSpec};
 use crate::gate::result::CallOutcome;
-use crate::gate::snapshot::ToolSnapshot;
 
 /// One turn in memory.
 pub struct Turn {
@@ -27,8 +26,6 @@ pub struct Turn {
     /// What happened in it.
     pub log: TurnLog,
     pub(super) inbox: Arc<Inbox>,
-    /// The tool list that it names.
-    pub(super) snapshot: Option<Arc<ToolSnapshot>>,
     /// A reader wants output.
     wants_output: AtomicBool,
     /// When the machine wants to be told that a moment has come, in Unix milliseconds.
@@ -36,18 +33,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(
-        spec: Arc<TurnSpec>,
-        epoch: u32,
-        calls: Vec<CallStanding>,
-        snapshot: Option<Arc<ToolSnapshot>>,
-    ) -> Self {
+    pub(super) fn new(spec: Arc<TurnSpec>, epoch: u32, calls: Vec<CallStanding>) -> Self {
         Self {
             log: TurnLog::new(calls, spec.accepted_at),
             spec,
             epoch,
             inbox: Arc::default(),
-            snapshot,
             wants_output: AtomicBool::new(false),
             due_at: AtomicU64::new(u64::MAX),
         }

@@ -121,7 +121,6 @@ impl TurnTask {
         let registry = self.engine.directory.registry();
         let view = View {
             registry: &registry,
-            snapshot: self.turn.snapshot.as_deref(),
             limits: &self.engine.settings.limits,
             json: &self.engine.json_limits,
             settings: &self.engine.settings.turn,

@@ -114,7 +114,7 @@ impl Engine {
 
     async fn begin(
         self: &Arc<Self>,
-        request: TurnRequest,
+        mut request: TurnRequest,
         wants_output: bool,
     ) -> Result<Attached, EngineError> {
         if self.is_draining() {
@@ -123,13 +123,14 @@ impl Engine {
         if !self.turns.has_room() {
             return Err(EngineError::Overloaded);
         }
-        let snapshot = match &request.snapshot {
-            None => None,
-            Some(id) => {
-                let found = self.snapshots.find(id, self.clock.now_ms());
-                Some(found.ok_or(EngineError::SnapshotExpired)?)
+        if let Some(id) = &request.snapshot {
+            let snapshot = self.snapshots.find(id, self.clock.now_ms());
+            let snapshot = snapshot.ok_or(EngineError::SnapshotExpired)?;
+            // Resolved once and recorded: the list itself does not outlive the process.
+            for requested in &mut request.calls {
+                requested.seen = snapshot.resolve(&requested.call.name).cloned();
             }
-        };
+        }
         self.check_toolset(&request)?;
         self.learn_run(&request.session, &request.run).await?;
         let now = self.now();
@@ -147,7 +148,7 @@ impl Engine {
             request,
         });
         let calls = fresh_calls(&spec);
-        let turn = Arc::new(Turn::new(spec.clone(), 1, calls, snapshot));
+        let turn = Arc::new(Turn::new(spec.clone(), 1, calls));
         if let Err(other) = self.turns.insert(turn.clone()) {
             // Somebody else was faster with the same id.
             self.runs.end_turn(&active_summary(&spec));
@@ -474,6 +475,7 @@ fn same_request(first: &TurnRequest, again: &TurnRequest) -> bool {
         let mut request = request.clone();
         request.trace = None;
         for requested in &mut request.calls {
+            requested.seen = None;
             if requested.minted {
                 requested.call.call_id = CallId::trusted("");
             }

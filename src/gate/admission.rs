@@ -11,6 +11,7 @@ use super::call::ToolCall;
 use super::ids::{RunId, SessionId, TurnId};
 use super::limits::Limits;
 use super::provider::{MESSAGE_BYTES_MAX, ProviderFormat};
+use super::snapshot::Seen;
 
 /// A turn as an orchestrator asks for it, names checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub struct RequestedCall {
     pub call: ToolCall,
     /// The id was minted.
     pub minted: bool,
+    /// What the name stood for in the tool list that the turn names, resolved once when the turn is
+    /// taken. None: the list has no such name, or the turn names no list.
+    pub seen: Option<Seen>,
 }
 
 /// W3C trace context, passed through as it is.

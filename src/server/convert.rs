@@ -110,6 +110,7 @@ pub(super) fn turn_request(
             .map(|call| RequestedCall {
                 call,
                 minted: false,
+                seen: None,
             })
             .collect(),
         format,

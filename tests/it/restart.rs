@@ -474,7 +474,7 @@ async fn two_processes_cannot_share_a_data_directory() {
 }
 
 #[tokio::test]
-async fn a_turn_taken_up_after_a_restart_no_longer_knows_its_aliases() {
+async fn a_turn_taken_up_after_a_restart_still_knows_its_aliases() {
     let dotted = tools::named("fs.write", tools::write());
     let (sidecar, _executor, orchestrator) = set_up(Setup::default(), [dotted.clone()]).await;
     let request = pb::ListToolsRequest {
@@ -500,10 +500,8 @@ async fn a_turn_taken_up_after_a_restart_no_longer_knows_its_aliases() {
     let orchestrator = Orchestrator::connect(&sidecar).await;
     let completed = orchestrator.run_to_end(request).await;
     let result = result_of(&completed, "c");
-    // Today's wrong answer: tool lists are kept in memory only, so a call by alias that was taken up is
-    // not found. What is right: the tool that the list names, also after a restart.
     assert_eq!(
         (result.tool.as_str(), code_of(&completed, "c")),
-        ("fs_write", "tool_outcome_unknown")
+        ("fs.write", "tool_outcome_unknown")
     );
 }

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use super::input::CheckedArguments;
 use super::settle::End;
 use super::{TurnMachine, View};
+use crate::gate::admission::{RequestedCall, TurnRequest};
 use crate::gate::call::CallState;
 use crate::gate::event::Event;
-use crate::gate::ids::{ToolName, UnixMillis};
+use crate::gate::ids::UnixMillis;
 use crate::gate::json::Document;
 use crate::gate::permission::{self, Decision};
 use crate::gate::refusal::Refusal;
@@ -29,15 +30,15 @@ impl TurnMachine {
     /// Looks at one call and keeps what was found. Ends nothing yet.
     pub(super) fn look(&mut self, position: usize, view: &View<'_>) {
         let spec = self.spec.clone();
-        let (Some(call), Some(requested)) = (
+        let (Some(call), Some(asked)) = (
             self.calls.get_mut(position),
             spec.request.calls.get(position),
         ) else {
             return;
         };
         call.refusal = None;
-        let requested = &requested.call;
-        let found = find_tool(&requested.name, spec.request.toolset.as_deref(), view);
+        let requested = &asked.call;
+        let found = find_tool(asked, &spec.request, view);
         let tool = match found {
             Ok(tool) => tool,
             Err(refused) => {
@@ -104,24 +105,26 @@ fn invalid(refusal: Refusal) -> Refused {
 }
 
 fn find_tool(
-    name: &ToolName,
-    toolset: Option<&str>,
+    asked: &RequestedCall,
+    request: &TurnRequest,
     view: &View<'_>,
 ) -> Result<SharedTool, Refused> {
+    let name = &asked.call.name;
+    let toolset = request.toolset.as_deref();
     let not_found = || Refused {
         refusal: Refusal::ToolNotFound {
             name: name.to_string(),
         },
         why: NotExecuted::NotFound,
     };
-    let Some(snapshot) = view.snapshot else {
+    if request.snapshot.is_none() {
         return view
             .registry
             .look_up(name, toolset)
             .cloned()
             .ok_or_else(not_found);
-    };
-    let seen = snapshot.resolve(name).ok_or_else(not_found)?;
+    }
+    let seen = asked.seen.as_ref().ok_or_else(not_found)?;
     let tool = view
         .registry
         .look_up(&seen.tool, toolset)

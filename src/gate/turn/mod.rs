@@ -31,7 +31,6 @@ use super::limits::Limits;
 use super::record::{Record, TurnSpec};
 use super::registry::Registry;
 use super::result::CallResult;
-use super::snapshot::ToolSnapshot;
 use call::Call;
 
 /// How long a turn's calls wait for what. Milliseconds.
@@ -54,8 +53,6 @@ pub struct TurnSettings {
 pub struct View<'a> {
     /// The tools.
     pub registry: &'a Registry,
-    /// The tool list that the turn names, if it names one.
-    pub snapshot: Option<&'a ToolSnapshot>,
     /// The bounds.
     pub limits: &'a Limits,
     /// The bounds of arguments, out of `limits`.

@@ -21,6 +21,7 @@ use crate::gate::refusal::{CallError, RESERVED_CODES};
 use crate::gate::result::{
     CallResult, CallTiming, Content, Digest, Media, Resource, ResourceBody, ResourceLink,
 };
+use crate::gate::snapshot::Seen;
 use crate::gate::tool::ToolDefinition;
 use crate::gate::toolset::Toolset;
 use crate::store::RestoredTool;
@@ -159,6 +160,10 @@ fn call_of(call: super::Call) -> RequestedCall {
             truncated: call.truncated,
         },
         minted: call.minted,
+        seen: Digest::from_slice(&call.seen_digest).map(|digest| Seen {
+            tool: ToolName::trusted(call.seen_tool),
+            digest,
+        }),
     }
 }
 

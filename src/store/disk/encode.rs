@@ -212,6 +212,10 @@ fn write_call(wire: &mut Wire<'_>, requested: &RequestedCall) {
     wire.bytes(3, &requested.call.arguments);
     wire.flag(4, requested.call.truncated);
     wire.flag(5, requested.minted);
+    if let Some(seen) = &requested.seen {
+        wire.text(6, seen.tool.as_str());
+        wire.bytes(7, &seen.digest.0);
+    }
 }
 
 fn write_intent(wire: &mut Wire<'_>, intent: &DispatchIntent) {

@@ -174,6 +174,10 @@ struct Call {
     truncated: bool,
     #[prost(bool, tag = "5")]
     minted: bool,
+    #[prost(string, tag = "6")]
+    seen_tool: String,
+    #[prost(bytes = "bytes", tag = "7")]
+    seen_digest: bytes::Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -27,6 +27,7 @@ use crate::gate::result::{
     Media, NotExecuted, Resource, ResourceBody, ResourceLink,
 };
 use crate::gate::schema::{Schema, SchemaDialect, SchemaOptions};
+use crate::gate::snapshot::Seen;
 use crate::gate::tool::{Kind as ToolKind, Risk, Tool as GateTool, ToolDefinition};
 use crate::gate::toolset::Toolset as GateToolset;
 use crate::store::fold::Fact;
@@ -106,6 +107,8 @@ impl Source<'_> {
                         truncated: source.flag(),
                     },
                     minted: source.flag(),
+                    // Younger than the frozen bytes, whose noise must not shift: see its own test.
+                    seen: None,
                 }),
                 format: self.option(|_| ProviderFormat::OpenAiChat),
                 toolset: self.option(Self::text),
@@ -407,6 +410,29 @@ proptest! {
             prop_assert_eq!(restored_toolset(&toolset_bytes(&toolset)), Ok((*toolset).clone()));
         }
     }
+}
+
+#[test]
+fn what_a_name_stood_for_comes_back_as_it_was() {
+    let noise = noise();
+    let mut spec = (*Source(&noise).spec()).clone();
+    let call = ToolCall {
+        call_id: CallId::trusted("c"),
+        name: ToolName::trusted("fs_write"),
+        arguments: Bytes::new(),
+        truncated: false,
+    };
+    let seen = Seen {
+        tool: ToolName::trusted("fs.write"),
+        digest: Digest::of(b"definition"),
+    };
+    spec.request.calls.push(RequestedCall {
+        call,
+        minted: false,
+        seen: Some(seen),
+    });
+    let record = Record::TurnAccepted(Arc::new(spec));
+    assert_eq!(decode(&encoded(&record)), Ok(Fact::of(&record)));
 }
 
 /// Bytes that stand for no particular value, the same on every machine.

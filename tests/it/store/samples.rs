@@ -76,6 +76,7 @@ pub(crate) fn spec(session: &str, turn: &str, run: &str, at: u64) -> Arc<TurnSpe
             truncated: false,
         },
         minted: false,
+        seen: None,
     };
     Arc::new(TurnSpec {
         request: TurnRequest {

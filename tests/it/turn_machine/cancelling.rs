@@ -288,10 +288,12 @@ fn executors_learn_whether_the_turn_or_the_run_ended() {
 }
 
 #[test]
-fn a_turn_is_cancelled_once() {
+fn a_second_cancellation_only_shortens_the_grace_of_the_first() {
     let mut turn = running();
     turn.cancel(CancelScope::Turn, 50);
-    assert_eq!(turn.cancel(CancelScope::Run, 0), Vec::<String>::new());
+    assert_eq!(turn.cancel(CancelScope::Run, 50), Vec::<String>::new());
+    let ended = turn.cancel(CancelScope::Run, 0);
+    assert_eq!(ended.last().map(String::as_str), Some("finish"));
 }
 
 #[test]

@@ -31,7 +31,6 @@ use super::tools;
 pub(crate) struct Paper {
     request: TurnRequest,
     registry: Registry,
-    snapshot: Option<ToolSnapshot>,
     attempts_max: u32,
 }
 
@@ -52,7 +51,6 @@ pub(crate) fn paper(calls: &[(&str, &str, &str)]) -> Paper {
             trace: None,
         },
         registry: tools::registry(),
-        snapshot: None,
         attempts_max: 3,
     }
 }
@@ -66,6 +64,7 @@ fn requested((id, tool, arguments): &(&str, &str, &str)) -> RequestedCall {
             truncated: false,
         },
         minted: false,
+        seen: None,
     }
 }
 
@@ -113,8 +112,10 @@ impl Paper {
             (ToolName::trusted(alias), tool.clone())
         });
         let snapshot = ToolSnapshot::new(seen);
-        self.request.snapshot = Some(snapshot.id.clone());
-        self.snapshot = Some(snapshot);
+        for requested in &mut self.request.calls {
+            requested.seen = snapshot.resolve(&requested.call.name).cloned();
+        }
+        self.request.snapshot = Some(snapshot.id);
         self
     }
 
@@ -146,7 +147,6 @@ impl Paper {
         Turn {
             machine,
             registry: self.registry,
-            snapshot: self.snapshot,
             limits: Limits::default(),
             json: JsonLimits {
                 bytes_max: 1024,
@@ -170,7 +170,6 @@ impl Paper {
 pub(crate) struct Turn {
     pub(crate) machine: TurnMachine,
     pub(crate) registry: Registry,
-    snapshot: Option<ToolSnapshot>,
     limits: Limits,
     json: JsonLimits,
     pub(crate) settings: TurnSettings,
@@ -183,7 +182,6 @@ impl Turn {
     pub(crate) fn effects(&mut self, input: Input) -> Vec<Effect> {
         let view = View {
             registry: &self.registry,
-            snapshot: self.snapshot.as_ref(),
             limits: &self.limits,
             json: &self.json,
             settings: &self.settings,
