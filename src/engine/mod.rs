@@ -9,7 +9,7 @@ mod run_verbs;
 mod runs;
 mod snapshots;
 mod sweep;
-mod tool_verbs;
+mod tools;
 mod turn;
 mod turn_log;
 mod turn_task;

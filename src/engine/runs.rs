@@ -4,6 +4,7 @@
 //! run by itself.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -30,12 +31,15 @@ struct Run {
 pub(super) struct Runs {
     by_session: Mutex<BTreeMap<SessionId, BTreeMap<RunId, Run>>>,
     sessions_max: usize,
+    /// A session was let go, so the store may know a run that is not here.
+    let_go: AtomicBool,
 }
 
 impl Runs {
     pub(super) fn new(sessions_max: u64) -> Self {
         Self {
             by_session: Mutex::default(),
+            let_go: AtomicBool::new(false),
             sessions_max: usize::try_from(sessions_max).unwrap_or(usize::MAX),
         }
     }
@@ -48,10 +52,31 @@ impl Runs {
             .is_some_and(|runs| runs.contains_key(run))
     }
 
+    /// Whether a run that was used in this process may not be in memory any more.
+    pub(super) fn has_let_go(&self) -> bool {
+        self.let_go.load(Ordering::Relaxed)
+    }
+
+    /// Lets the session go that was idle longest; the store still has it.
+    fn make_room(&self, sessions: &mut BTreeMap<SessionId, BTreeMap<RunId, Run>>) {
+        if sessions.len() < self.sessions_max {
+            return;
+        }
+        let idle = sessions
+            .iter()
+            .filter(|(_, runs)| runs.values().all(|run| run.running == 0))
+            .min_by_key(|(_, runs)| runs.values().map(|run| run.last_used).max())
+            .map(|(session, _)| session.clone());
+        if let Some(session) = idle {
+            sessions.remove(&session);
+            self.let_go.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Takes in a run as the store has it. One that is known already stays as it is.
     pub(super) fn learn(&self, summary: RunSummary, now: UnixMillis) {
         let mut sessions = self.by_session.lock();
-        make_room(&mut sessions, self.sessions_max);
+        self.make_room(&mut sessions);
         let runs = sessions.entry(summary.session.clone()).or_default();
         runs.entry(summary.run.clone()).or_insert(Run {
             summary,
@@ -72,7 +97,7 @@ impl Runs {
     ) -> Result<Begun, RunSummary> {
         let mut sessions = self.by_session.lock();
         if !sessions.contains_key(session) {
-            make_room(&mut sessions, self.sessions_max);
+            self.make_room(&mut sessions);
         }
         let runs = sessions.entry(session.clone()).or_default();
         let entry = runs.entry(run.clone()).or_insert_with(|| Run {
@@ -154,20 +179,5 @@ fn fresh(session: &SessionId, run: &RunId, now: UnixMillis) -> RunSummary {
         end_reason: String::new(),
         started_at: now,
         ended_at: None,
-    }
-}
-
-/// Lets the session go that was idle longest; the store still has it.
-fn make_room(sessions: &mut BTreeMap<SessionId, BTreeMap<RunId, Run>>, max: usize) {
-    if sessions.len() < max {
-        return;
-    }
-    let idle = sessions
-        .iter()
-        .filter(|(_, runs)| runs.values().all(|run| run.running == 0))
-        .min_by_key(|(_, runs)| runs.values().map(|run| run.last_used).max())
-        .map(|(session, _)| session.clone());
-    if let Some(session) = idle {
-        sessions.remove(&session);
     }
 }

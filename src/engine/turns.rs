@@ -201,7 +201,11 @@ impl Turns {
         inner.running = inner.running.saturating_sub(1);
         inner.ended.push_back((turn.clone(), bytes));
         inner.ended_bytes += bytes;
-        while inner.ended.len() > self.ended_max || inner.ended_bytes > self.ended_bytes_max {
+        let over = |inner: &Inner| {
+            inner.ended.len() > self.ended_max || inner.ended_bytes > self.ended_bytes_max
+        };
+        // The last one stays whatever its size: its readers have not had its end yet.
+        while inner.ended.len() > 1 && over(&inner) {
             let Some((oldest, bytes)) = inner.ended.pop_front() else {
                 break;
             };

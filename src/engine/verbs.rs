@@ -183,7 +183,8 @@ impl Engine {
 
     /// Asks the store for a run that is not in memory, if the store may know it.
     async fn learn_run(&self, session: &SessionId, run: &RunId) -> Result<(), EngineError> {
-        if self.runs.knows(session, run) || !self.history.load(Ordering::Relaxed) {
+        let may_be_stored = self.history.load(Ordering::Relaxed) || self.runs.has_let_go();
+        if self.runs.knows(session, run) || !may_be_stored {
             return Ok(());
         }
         let found = answer(self.store.read_run(session.clone(), run.clone())).await?;

@@ -181,16 +181,8 @@ impl Sessions {
     where
         S: Stream<Item = Result<pb::ConnectRequest, E>> + Send,
     {
-        let allowed = self.limits.executors_max;
         if self.tasks.is_stopping() {
             return Err(SessionEnd::Draining);
-        }
-        if self.pool.len() as u64 >= allowed {
-            return Err(SessionEnd::LimitExceeded {
-                limit: "executors_max",
-                allowed,
-                actual: allowed + 1,
-            });
         }
         let wait = Duration::from_millis(self.settings.hello_timeout_ms);
         let first = tokio::time::timeout(wait, inbound.next()).await;
@@ -207,14 +199,26 @@ impl Sessions {
             connection: Arc::from(self.mint.id()),
             lanes: lanes.clone(),
         };
-        handshake::greet(
+        let greeting = handshake::greet(
             hello,
             link,
             &identity.binding,
             &self.secret,
             self.mint.id(),
             &self.limits,
-        )
+        )?;
+        let allowed = self.limits.executors_max;
+        let joining = &greeting.joining;
+        // Who comes back takes its own place.
+        let comes_back = self.pool.knows(&joining.owner, &joining.instance);
+        match !comes_back && self.pool.len() as u64 >= allowed {
+            true => Err(SessionEnd::LimitExceeded {
+                limit: "executors_max",
+                allowed,
+                actual: allowed + 1,
+            }),
+            false => Ok(greeting),
+        }
     }
 
     /// Registers the tools, settles what was in flight, answers the hello.

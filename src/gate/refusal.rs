@@ -95,6 +95,9 @@ pub enum Refusal {
     /// Larger than the executor takes.
     #[error("the call is larger than its executor takes")]
     ExecutorLimit,
+    /// As many calls wait for executors as may.
+    #[error("too many calls wait for executors; try again later")]
+    QueueFull,
     /// The result cannot be read.
     #[error("tool `{name}` gave an invalid result: {problem}")]
     ResultInvalid {
@@ -133,7 +136,7 @@ impl Refusal {
             Refusal::ToolTimeout { .. } => "tool_timeout",
             Refusal::OutcomeUnknown { .. } => "tool_outcome_unknown",
             Refusal::ExecutorProtocol { .. } => "executor_protocol_error",
-            Refusal::ExecutorLimit => "limit_exceeded",
+            Refusal::ExecutorLimit | Refusal::QueueFull => "limit_exceeded",
             Refusal::ResultInvalid { .. } => "result_invalid",
             Refusal::ResultTooLarge { .. } => "result_too_large",
             Refusal::StoreUnavailable => "store_unavailable",
@@ -151,7 +154,7 @@ impl Refusal {
             | Refusal::ResultTooLarge { .. } => ErrorLayer::Tool,
             Refusal::ApprovalUnavailable { .. } => ErrorLayer::Permission,
             Refusal::Cancelled { .. } => ErrorLayer::Cancelled,
-            Refusal::ExecutorLimit => ErrorLayer::Runtime,
+            Refusal::ExecutorLimit | Refusal::QueueFull => ErrorLayer::Runtime,
             Refusal::ToolUnavailable { .. }
             | Refusal::ToolTimeout { .. }
             | Refusal::OutcomeUnknown { .. }
@@ -165,6 +168,7 @@ impl Refusal {
         matches!(
             self,
             Refusal::ToolUnavailable { .. }
+                | Refusal::QueueFull
                 | Refusal::StoreUnavailable
                 | Refusal::ApprovalUnavailable { .. }
         )
@@ -185,6 +189,7 @@ impl Refusal {
             | Refusal::OutcomeUnknown { .. }
             | Refusal::ExecutorProtocol { .. }
             | Refusal::ExecutorLimit
+            | Refusal::QueueFull
             | Refusal::ResultInvalid { .. }
             | Refusal::ResultTooLarge { .. }
             | Refusal::StoreUnavailable => String::new(),

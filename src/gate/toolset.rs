@@ -213,6 +213,16 @@ impl Registry {
         self.copy_into_excluding(source, target, &[])
     }
 
+    /// The names that a copy of `source` without those in `excluding` has. Empty: the whole registry.
+    pub fn copied_names(&self, source: &str, excluding: &[String]) -> Vec<String> {
+        let source = (!source.is_empty()).then_some(source);
+        let visible = self.visible(source).into_iter();
+        visible
+            .map(|tool| tool.definition.name.to_string())
+            .filter(|name| !excluding.iter().any(|glob| glob_matches(glob, name)))
+            .collect()
+    }
+
     /// [`copy_into`](Self::copy_into) without the names and globs in `excluding`.
     ///
     /// # Errors
@@ -228,13 +238,7 @@ impl Registry {
                 name: source.to_owned(),
             });
         }
-        let source = (!source.is_empty()).then_some(source);
-        let names: Vec<String> = self
-            .visible(source)
-            .into_iter()
-            .map(|tool| tool.definition.name.to_string())
-            .filter(|name| !excluding.iter().any(|glob| glob_matches(glob, name)))
-            .collect();
+        let names = self.copied_names(source, excluding);
         let present = self.toolsets.get(target).cloned();
         if let Some(taken) = names.iter().find(|name| {
             present.is_some()

@@ -208,6 +208,7 @@ impl RegistryService for Tools {
             .directory
             .unregister(&ToolName::trusted(name.as_str()))
             .ok_or_else(|| Failure::not_found("tool", &name))?;
+        self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::UnregisterToolResponse {}))
     }
 
@@ -255,6 +256,7 @@ impl RegistryService for Tools {
             .directory
             .put_toolset(toolset, expected)
             .map_err(Failure::from)?;
+        self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::PutToolsetResponse {
             toolset: Some(toolset_message(&put)),
         }))
@@ -265,11 +267,13 @@ impl RegistryService for Tools {
         request: Request<pb::CopyToolsetRequest>,
     ) -> Result<Response<pb::CopyToolsetResponse>, Status> {
         let request = request.into_inner();
+        self.check_copy_size(&request)?;
         let copied = self
             .engine
             .directory
             .copy_toolset(&request.source, &request.target, &request.excluding)
             .map_err(Failure::from)?;
+        self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::CopyToolsetResponse {
             toolset: Some(toolset_message(&copied)),
         }))
@@ -307,11 +311,26 @@ impl RegistryService for Tools {
             .directory
             .delete_toolset(&name)
             .map_err(Failure::from)?;
+        self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::DeleteToolsetResponse {}))
     }
 }
 
 impl Tools {
+    /// A copy is no larger than a toolset that is put.
+    fn check_copy_size(&self, request: &pb::CopyToolsetRequest) -> Result<(), Failure> {
+        let registry = self.engine.directory.registry();
+        let present = registry.toolsets.get(&request.target);
+        let mut include = present.map_or_else(Vec::new, |present| present.include.clone());
+        include.extend(registry.copied_names(&request.source, &request.excluding));
+        self.check_toolset_size(&pb::Toolset {
+            name: request.target.clone(),
+            include,
+            exclude: request.excluding.clone(),
+            ..pb::Toolset::default()
+        })
+    }
+
     fn check_toolset_size(&self, toolset: &pb::Toolset) -> Result<(), Failure> {
         let limits = self.engine.limits();
         let allowed = limits.toolset_entries_max;

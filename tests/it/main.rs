@@ -4,6 +4,7 @@
 //! Never reaches beyond this machine.
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test stops at the first surprise"
@@ -19,6 +20,7 @@ mod goldens;
 mod inputs;
 mod json_properties;
 mod json_schema_suite;
+mod limits;
 mod provider;
 mod registry;
 mod restart;

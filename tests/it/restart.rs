@@ -474,6 +474,47 @@ async fn two_processes_cannot_share_a_data_directory() {
 }
 
 #[tokio::test]
+async fn tools_and_toolsets_outlive_a_restart() {
+    let (sidecar, executor, orchestrator) =
+        set_up(Setup::default(), [tools::write(), tools::echo()]).await;
+    let toolset = pb::Toolset {
+        name: "writers".to_owned(),
+        include: vec!["write".to_owned()],
+        ..pb::Toolset::default()
+    };
+    let put = pb::PutToolsetRequest {
+        toolset: Some(toolset),
+    };
+    orchestrator
+        .registry
+        .clone()
+        .put_toolset(put)
+        .await
+        .unwrap();
+    let digest = executor.welcome.registrations[0].tool_digest.clone();
+    let sidecar = sidecar.crash_and_restart(Setup::default()).await;
+    let orchestrator = Orchestrator::connect(&sidecar).await;
+    let mut request = turn("t", [call("c", "write", "{}"), call("d", "echo", "{}")]);
+    request.toolset = "writers".to_owned();
+    // It waits for its executor instead of not being there.
+    let mut events = orchestrator.run(request).await;
+    events.until_state("c", pb::CallState::Scheduled).await;
+    let mut executor = Executor::join(&sidecar, hello("box", [tools::write()])).await;
+    let registration = &executor.welcome.registrations[0];
+    assert_eq!(
+        (&registration.tool_digest, registration.generation),
+        (&digest, 1)
+    );
+    let work = executor.work().await;
+    executor.answer_text(&work, "").await;
+    let completed = events.completed().await;
+    assert_eq!(
+        (code_of(&completed, "c"), code_of(&completed, "d")),
+        ("", "tool_not_found")
+    );
+}
+
+#[tokio::test]
 async fn a_turn_taken_up_after_a_restart_still_knows_its_aliases() {
     let dotted = tools::named("fs.write", tools::write());
     let (sidecar, _executor, orchestrator) = set_up(Setup::default(), [dotted.clone()]).await;

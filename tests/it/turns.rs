@@ -7,7 +7,7 @@ use pb::turn_event::Body;
 
 use super::support::executor::{Executor, hello, text_result};
 use super::support::failure::{self, detail};
-use super::support::orchestrator::{Orchestrator, call, code_of, result_of, text_of, turn};
+use super::support::orchestrator::{call, code_of, result_of, text_of, turn};
 use super::support::sidecar::Setup;
 use super::support::{set_up, tools};
 

@@ -36,15 +36,15 @@ impl Pool {
         };
         // An earlier attempt may still stand on the books.
         inner.remove(&claim.execution);
-        let found = inner.place(&claim.execution, execution, now);
-        if let Err(execution) = &found {
-            let owner = execution.owner.clone();
-            let waiting = &mut inner.owners.entry(owner).or_default().waiting;
-            waiting.push_back(claim.execution.clone());
-        }
-        match found {
+        match inner.place(&claim.execution, execution, now) {
             Ok(claimed) => Some(claimed),
+            Err(execution) if inner.waiting() >= self.limits.waiting_calls_max => {
+                execution.mailbox.deliver(Input::QueueFull(claim.call));
+                None
+            }
             Err(execution) => {
+                let owner = inner.owners.entry(execution.owner.clone()).or_default();
+                owner.waiting.push_back(claim.execution.clone());
                 inner.executions.insert(claim.execution, *execution);
                 None
             }
@@ -197,6 +197,12 @@ impl Pool {
 }
 
 impl Inner {
+    /// How many executions look for room.
+    fn waiting(&self) -> u64 {
+        let owners = self.owners.values();
+        owners.map(|owner| owner.waiting.len() as u64).sum()
+    }
+
     /// Gives the execution a slot, if one is free; else gives it back.
     fn place(
         &mut self,

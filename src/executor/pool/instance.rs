@@ -160,6 +160,12 @@ impl Pool {
         self.inner.lock().instances.len()
     }
 
+    /// Whether the instance is connected, or may come back.
+    pub(crate) fn knows(&self, owner: &OwnerName, instance: &InstanceId) -> bool {
+        let key = (owner.clone(), instance.clone());
+        self.inner.lock().instances.contains_key(&key)
+    }
+
     /// Whether there is no instance.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -216,6 +216,18 @@ impl TurnMachine {
         }));
     }
 
+    /// As many calls wait as may.
+    pub(super) fn on_queue_full(&mut self, now: UnixMillis, index: CallIndex) {
+        let waits = self
+            .calls
+            .get(index.get())
+            .is_some_and(|call| call.is_open() && matches!(call.place, Place::Waiting { .. }));
+        if waits {
+            let end = End::refused(Refusal::QueueFull, NotExecuted::ToolUnavailable);
+            self.end(index.get(), now, end);
+        }
+    }
+
     /// The store could not record the dispatch: nothing was sent and nothing runs.
     pub(super) fn on_dispatch_unrecorded(&mut self, now: UnixMillis, calls: &[CallIndex]) {
         for &index in calls {

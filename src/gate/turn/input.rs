@@ -17,6 +17,8 @@ pub enum Input {
     Recovered,
     /// Executors have room for these calls.
     Claimed(Vec<Claimed>),
+    /// Too many calls wait for executors; this one does not.
+    QueueFull(CallIndex),
     /// The dispatch of these calls could not be recorded; nothing was sent.
     DispatchUnrecorded(Vec<CallIndex>),
     /// The executor has the call.

@@ -187,6 +187,7 @@ impl TurnMachine {
             Input::Started => self.on_started(now, view),
             Input::Recovered => self.on_recovered(now, view),
             Input::Claimed(claims) => self.on_claimed(now, &claims, view),
+            Input::QueueFull(call) => self.on_queue_full(now, call),
             Input::DispatchUnrecorded(calls) => self.on_dispatch_unrecorded(now, &calls),
             Input::ExecutorAccepted { of, queued } => self.on_accepted(now, of, queued),
             Input::ExecutorResumed { of } => self.on_resumed(now, of, view),

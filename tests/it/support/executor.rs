@@ -121,10 +121,11 @@ impl Executor {
         loop {
             let message = soon("a ping", self.inbound.message()).await.unwrap();
             let heard = message.expect("the stream ended").body.unwrap();
-            match heard {
-                Heard::Ping(ping) => return ping.nonce,
-                heard => self.aside.push_back(heard),
-            }
+            let Heard::Ping(ping) = heard else {
+                self.aside.push_back(heard);
+                continue;
+            };
+            return ping.nonce;
         }
     }
 
@@ -138,12 +139,11 @@ impl Executor {
         loop {
             let message = soon("a word of the sidecar", self.inbound.message()).await;
             let heard = message.map_err(Some)?.ok_or(None)?.body.unwrap();
-            match heard {
-                Heard::Ping(ping) if self.answers_pings => {
-                    self.say(Word::Pong(pb::Pong { nonce: ping.nonce })).await;
-                }
-                Heard::Ping(_) => {}
-                heard => return Ok(heard),
+            let Heard::Ping(ping) = heard else {
+                return Ok(heard);
+            };
+            if self.answers_pings {
+                self.say(Word::Pong(pb::Pong { nonce: ping.nonce })).await;
             }
         }
     }

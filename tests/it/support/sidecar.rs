@@ -2,7 +2,6 @@
 //!
 //! Shows what the process logged if the test fails. Never outlives the test.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
@@ -17,7 +16,7 @@ use super::soon;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setup {
     set: Vec<String>,
-    failpoints: Option<String>,
+    env: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -27,10 +26,15 @@ impl Setup {
         self
     }
 
-    /// Dies there; see `base::failpoint`.
-    pub(crate) fn failpoint(mut self, name: &str, at: u64) -> Self {
-        self.failpoints = Some(format!("{name}=kill@{at}"));
+    /// Sets a variable of its environment.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Dies there; see `base::failpoint`.
+    pub(crate) fn failpoint(self, name: &str, at: u64) -> Self {
+        self.env("CALLGATE_FAILPOINTS", &format!("{name}=kill@{at}"))
     }
 
     /// Starts it and waits until it serves.
@@ -68,11 +72,6 @@ pub(crate) async fn refuses_to_start(setup: Setup, home: &Path) -> (Option<i32>,
 }
 
 fn serve(home: &Path, setup: &Setup) -> Command {
-    for dir in ["d", "s"] {
-        let _ = std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(home.join(dir));
-    }
     let log = std::fs::OpenOptions::new()
         .create(true)
         .append(true)
@@ -94,9 +93,7 @@ fn serve(home: &Path, setup: &Setup) -> Command {
     for entry in &setup.set {
         command.args(["--set", entry]);
     }
-    if let Some(failpoints) = &setup.failpoints {
-        command.env("CALLGATE_FAILPOINTS", failpoints);
-    }
+    command.envs(setup.env.iter().map(|(name, value)| (name, value)));
     command
 }
 

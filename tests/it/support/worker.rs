@@ -114,11 +114,6 @@ impl Worker {
         let key = (turn.to_owned(), call.to_owned());
         self.inner.lock().begun.get(&key).copied().unwrap_or(0)
     }
-
-    /// Answers everything that still runs.
-    pub(crate) fn holds(&self) -> usize {
-        self.inner.lock().in_flight.len()
-    }
 }
 
 struct Session<'a> {

@@ -51,6 +51,7 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
                 format!("{}@{}{silent}", call(spec, claim.call), claim.instance)
             }))
         ),
+        Input::QueueFull(index) => format!("queue full for {}", call(spec, *index)),
         Input::DispatchUnrecorded(calls) => format!(
             "dispatch unrecorded {}",
             list(calls.iter().map(|index| call(spec, *index)))

@@ -1,7 +1,8 @@
-//! Tool lists for models, and what they stood for.
+//! What servers ask of the registry: lists for models, and that its changes are kept.
 //!
-//! Never registers a tool: that is the executors' directory.
+//! Never changes the registry: that is the directory's.
 
+use super::verbs::answer;
 use super::{Engine, EngineError};
 use crate::gate::ids::ToolName;
 use crate::gate::provider::{Export, ProviderFormat};
@@ -9,6 +10,14 @@ use crate::gate::snapshot::ToolSnapshot;
 use crate::gate::tool::SharedTool;
 
 impl Engine {
+    /// Returns once every change of the registry so far is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: the changes hold here and are tried again, but a crash may lose them.
+    pub async fn keep_registry(&self) -> Result<(), EngineError> {
+        answer(self.store.commit(Vec::new())).await
+    }
+
     /// Tools that can be called now, by name, seen through a toolset.
     ///
     /// # Errors
