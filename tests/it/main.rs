@@ -10,6 +10,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod access;
 mod bfcl;
 mod cancelling;
 mod cli;
