@@ -110,6 +110,7 @@ pub(super) fn result_ack(
         ResultStatus::Recorded => pb::ResultAckStatus::Recorded,
         ResultStatus::AlreadyRecorded => pb::ResultAckStatus::AlreadyRecorded,
         ResultStatus::Late => pb::ResultAckStatus::Late,
+        ResultStatus::Stale => pb::ResultAckStatus::Stale,
         ResultStatus::Unknown => pb::ResultAckStatus::UnknownExecution,
     };
     response(pb::connect_response::Body::ResultAck(pb::ResultAck {

@@ -4,7 +4,7 @@
 
 use super::convert;
 use super::pool::{Joining, Link, Resumption};
-use super::session::SessionEnd;
+use super::session_end::SessionEnd;
 use crate::gate::ids::{ExecutionId, InstanceId, OwnerName};
 use crate::gate::limits::Limits;
 use crate::gate::result::Digest;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_stream::Stream;
 
-use super::session::SessionEnd;
+use super::session_end::SessionEnd;
 use crate::pb::v1::ConnectResponse;
 
 /// Most control messages that wait to be sent. Beyond it the peer counts as not reading.

@@ -7,9 +7,11 @@
 mod convert;
 mod directory;
 mod handshake;
+mod inbound;
 mod lanes;
 mod pool;
 mod session;
+mod session_end;
 
 use std::sync::Arc;
 
@@ -19,7 +21,8 @@ pub use directory::{Directory, RegistryJournal};
 pub use handshake::NameBinding;
 pub use lanes::{LaneStream, Lanes};
 pub use pool::{DispatchContext, ExecutorView, InstanceState, Pool};
-pub use session::{Identity, SessionEnd, Sessions, StreamSettings};
+pub use session::{Identity, Sessions, StreamSettings};
+pub use session_end::SessionEnd;
 
 /// Where a turn takes its inputs. May be called from any task, and never waits.
 pub trait Mailbox: Send + Sync {

@@ -15,17 +15,15 @@ use super::convert;
 use super::directory::Directory;
 use super::handshake::{self, Greeting, NameBinding};
 use super::lanes::{LaneStream, Lanes};
-use super::pool::{Heard, Joining, Link, Pool, ResultStatus, Word};
+use super::pool::{Joining, Link, Pool};
+use super::session_end::{Left, SessionEnd, dismiss};
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
-use crate::gate::ids::{ExecutionId, ToolName};
+use crate::gate::ids::ToolName;
 use crate::gate::limits::Limits;
 use crate::gate::registry::Registration;
 use crate::pb::v1 as pb;
 use pb::connect_request::Body;
-
-/// Most messages of one stream that may be ignored before it ends.
-const NOTICES_MAX: u32 = 1_000;
 
 /// Who is at the other end, by credential.
 #[derive(Debug, Clone)]
@@ -53,65 +51,6 @@ pub struct StreamSettings {
     pub send_stall_ms: u64,
     /// For executors to finish when the sidecar leaves.
     pub drain_ms: u64,
-}
-
-/// Why a stream ended on our side.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SessionEnd {
-    /// The first message is not the hello.
-    #[error("the first message must be the hello")]
-    HelloRequired,
-    /// No hello came in time.
-    #[error("no hello came in time")]
-    HelloTimeout,
-    /// No common protocol number.
-    #[error(
-        "no common protocol number; this sidecar speaks {}",
-        handshake::PROTOCOL
-    )]
-    ProtocolUnsupported,
-    /// A field is missing or wrong.
-    #[error("`{field}` {problem}")]
-    Invalid {
-        /// The field.
-        field: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The credential may not use this name.
-    #[error("the credential may not use the executor name `{name}`")]
-    NameForbidden {
-        /// The name.
-        name: String,
-    },
-    /// Beyond a limit.
-    #[error("`{limit}` allows {allowed}, got {actual}")]
-    LimitExceeded {
-        /// The limit.
-        limit: &'static str,
-        /// Its value.
-        allowed: u64,
-        /// What came.
-        actual: u64,
-    },
-    /// A newer stream of the same process took over.
-    #[error("a newer stream of the same process took over")]
-    Superseded,
-    /// The peer did not answer pings.
-    #[error("the peer did not answer pings")]
-    HeartbeatMissed,
-    /// The peer does not read.
-    #[error("the peer does not read what is sent")]
-    SlowReader,
-    /// The peer broke the protocol too often.
-    #[error("the peer broke the protocol: {problem}")]
-    ProtocolViolation {
-        /// How.
-        problem: String,
-    },
-    /// The sidecar leaves.
-    #[error("the sidecar is shutting down")]
-    Draining,
 }
 
 /// Everything that streams of executors share.
@@ -224,7 +163,7 @@ impl Sessions {
     /// Registers the tools, settles what was in flight, answers the hello.
     fn welcome(&self, greeting: Greeting, lanes: Arc<Lanes>) -> Session {
         let joining = greeting.joining.clone();
-        let registrations = self.register(&joining, greeting.tools, &[]);
+        let registrations = self.register(&joining, greeting.tools);
         let decided = self.pool.join(greeting.joining, greeting.listed);
         let welcome = pb::Welcome {
             protocol: handshake::PROTOCOL,
@@ -268,11 +207,10 @@ impl Sessions {
         }
     }
 
-    fn register(
+    pub(super) fn register(
         &self,
         about: &Joining,
         tools: Vec<pb::ToolDefinition>,
-        _remove: &[ToolName],
     ) -> Vec<Registration> {
         let definitions = tools.into_iter().map(convert::definition).collect();
         self.directory
@@ -280,7 +218,9 @@ impl Sessions {
     }
 }
 
-fn active(registrations: &[Registration]) -> Vec<(ToolName, crate::gate::result::Digest)> {
+pub(super) fn active(
+    registrations: &[Registration],
+) -> Vec<(ToolName, crate::gate::result::Digest)> {
     registrations
         .iter()
         .filter_map(|registration| match registration {
@@ -292,10 +232,10 @@ fn active(registrations: &[Registration]) -> Vec<(ToolName, crate::gate::result:
 
 /// Pings that were sent and not answered.
 #[derive(Debug, Default)]
-struct PingState {
-    nonce: u32,
-    unanswered: u32,
-    sent_at: Option<Instant>,
+pub(super) struct PingState {
+    pub(super) nonce: u32,
+    pub(super) unanswered: u32,
+    pub(super) sent_at: Option<Instant>,
 }
 
 /// Whether the peer takes what waits.
@@ -306,38 +246,17 @@ struct StallState {
 }
 
 /// One stream after its hello.
-struct Session {
-    about: Joining,
-    lanes: Arc<Lanes>,
-    ping: PingState,
+pub(super) struct Session {
+    pub(super) about: Joining,
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) ping: PingState,
     stall: StallState,
     /// Messages that were ignored.
-    ignored: u32,
+    pub(super) ignored: u32,
     /// The peer knows that one of its words is not understood here.
-    unknown_noted: bool,
+    pub(super) unknown_noted: bool,
     /// When a full executor may be asked again.
-    pause_until: Option<Instant>,
-}
-
-/// How a stream ended.
-#[derive(Debug)]
-enum Left {
-    /// The peer closed its half in order.
-    Closed,
-    /// The transport broke.
-    Broken(String),
-    /// We ended it.
-    Ended(SessionEnd),
-}
-
-impl std::fmt::Display for Left {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Left::Closed => out.write_str("closed by the executor"),
-            Left::Broken(problem) => write!(out, "broken: {problem}"),
-            Left::Ended(end) => end.fmt(out),
-        }
-    }
+    pub(super) pause_until: Option<Instant>,
 }
 
 impl Session {
@@ -445,242 +364,8 @@ impl Session {
         }
     }
 
-    fn say(&self, body: pb::connect_response::Body) {
+    pub(super) fn say(&self, body: pb::connect_response::Body) {
         self.lanes.control(convert::response(body));
-    }
-
-    /// Takes one message. Whatever it is, the stream goes on unless the peer does this too often.
-    fn take(&mut self, sessions: &Sessions, message: pb::ConnectRequest) -> Result<(), SessionEnd> {
-        let pool = &sessions.pool;
-        let heard = match message.body {
-            Some(Body::Accepted(accepted)) => self.about_execution(accepted.execution, |word| {
-                pool.accepted(word, accepted.queued)
-            }),
-            Some(Body::Result(result)) => return self.take_result(sessions, result),
-            Some(Body::Progress(progress)) => {
-                let execution = progress.execution.clone();
-                let progress = convert::progress(progress, &sessions.limits);
-                self.about_execution(execution, |word| pool.progressed(word, progress))
-            }
-            Some(Body::Output(chunk)) => {
-                if chunk.data.len() as u64 > sessions.limits.output_chunk_bytes_max {
-                    return self.notice("output_too_large", "a chunk is larger than allowed", "");
-                }
-                let execution = chunk.execution.clone();
-                let chunk = convert::output(chunk);
-                self.about_execution(execution, |word| pool.printed(word, chunk))
-            }
-            Some(Body::Rejected(rejected)) => {
-                let reason = convert::reject_reason(rejected.reason());
-                let retry_after_ms = rejected.retry_after_ms;
-                let (heard, about) = self.about_execution(rejected.execution, |word| {
-                    pool.rejected(word, reason, retry_after_ms)
-                });
-                if let (Heard::Taken, Some(pause)) = (heard, pool.pause_of(reason, retry_after_ms))
-                {
-                    self.pause_until = Some(now() + pause);
-                }
-                (heard, about)
-            }
-            Some(Body::Abandoned(abandoned)) => {
-                self.about_execution(abandoned.execution, |word| pool.gave_back(word))
-            }
-            Some(Body::CancelAck(ack)) if ack.unknown_execution => {
-                self.about_execution(ack.execution, |word| pool.gave_back(word));
-                return Ok(());
-            }
-            Some(Body::CancelAck(_)) => return Ok(()),
-            Some(Body::Ping(ping)) => {
-                self.say(pb::connect_response::Body::Pong(pb::Pong {
-                    nonce: ping.nonce,
-                }));
-                return Ok(());
-            }
-            Some(Body::Pong(pong)) => return self.take_pong(sessions, pong),
-            Some(Body::ToolUpdate(update)) => return self.take_update(sessions, update),
-            Some(Body::CapacityUpdate(update)) => {
-                let slots = update.max_concurrent_executions;
-                pool.set_slots(&self.about.owner, &self.about.instance, slots);
-                return Ok(());
-            }
-            Some(Body::DrainRequest(_)) => {
-                pool.drain(&self.about.owner, &self.about.instance);
-                self.say(pb::connect_response::Body::DrainStarted(
-                    pb::DrainStarted {},
-                ));
-                return Ok(());
-            }
-            Some(Body::Hello(_)) => {
-                return Err(SessionEnd::ProtocolViolation {
-                    problem: "a second hello".to_owned(),
-                });
-            }
-            None => return self.take_unknown(),
-        };
-        self.answer_heard(heard)
-    }
-
-    fn about_execution(
-        &self,
-        execution: Option<pb::ExecutionRef>,
-        tell: impl FnOnce(Word<'_>) -> Heard,
-    ) -> (Heard, String) {
-        let reference = execution.unwrap_or_default();
-        let execution = ExecutionId::trusted(reference.execution_id.as_str());
-        let heard = tell(Word {
-            owner: &self.about.owner,
-            instance: &self.about.instance,
-            execution: &execution,
-            attempt: reference.attempt,
-        });
-        (heard, reference.execution_id)
-    }
-
-    fn answer_heard(&mut self, (heard, about): (Heard, String)) -> Result<(), SessionEnd> {
-        match heard {
-            // Words that cross an end on their way are nobody's fault.
-            Heard::Taken | Heard::TooLate => Ok(()),
-            Heard::NotYours => self.notice(
-                "execution_not_yours",
-                "the execution is not at this executor",
-                &about,
-            ),
-            Heard::Unknown => self.notice("execution_unknown", "no such execution here", &about),
-            Heard::WithoutCredit => self.notice(
-                "output_without_credit",
-                "output beyond its credit is dropped",
-                &about,
-            ),
-        }
-    }
-
-    fn take_result(
-        &mut self,
-        sessions: &Sessions,
-        result: pb::ExecuteResult,
-    ) -> Result<(), SessionEnd> {
-        let reference = result.execution.clone().unwrap_or_default();
-        let execution = ExecutionId::trusted(reference.execution_id.as_str());
-        let word = Word {
-            owner: &self.about.owner,
-            instance: &self.about.instance,
-            execution: &execution,
-            attempt: reference.attempt,
-        };
-        let reply = convert::reply(result.outcome);
-        let Some(status) = sessions.pool.replied(word, reply) else {
-            return Ok(());
-        };
-        self.lanes
-            .control(convert::result_ack(&execution, reference.attempt, status));
-        match status {
-            ResultStatus::Unknown => self.notice(
-                "execution_unknown",
-                "no such execution here",
-                &reference.execution_id,
-            ),
-            ResultStatus::Recorded | ResultStatus::AlreadyRecorded | ResultStatus::Late => Ok(()),
-        }
-    }
-
-    fn take_pong(&mut self, sessions: &Sessions, pong: pb::Pong) -> Result<(), SessionEnd> {
-        let behind = self.ping.nonce.wrapping_sub(pong.nonce);
-        if behind >= self.ping.unanswered {
-            return Ok(());
-        }
-        // A late answer is one: only the pings after it are still open.
-        self.ping.unanswered = behind;
-        let sent_at = self.ping.sent_at.filter(|_| behind == 0);
-        let round_trip =
-            sent_at.map(|sent| u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX));
-        sessions
-            .pool
-            .seen(&self.about.owner, &self.about.instance, round_trip);
-        Ok(())
-    }
-
-    fn take_update(
-        &mut self,
-        sessions: &Sessions,
-        update: pb::ToolUpdate,
-    ) -> Result<(), SessionEnd> {
-        let allowed = sessions.limits.tools_per_message_max;
-        let actual = (update.upsert.len() + update.remove.len()) as u64;
-        if actual > allowed {
-            return Err(SessionEnd::LimitExceeded {
-                limit: "tools_per_message_max",
-                allowed,
-                actual,
-            });
-        }
-        let registrations = sessions.register(&self.about, update.upsert, &[]);
-        let removed: Vec<ToolName> = update
-            .remove
-            .iter()
-            .map(|name| ToolName::trusted(name.as_str()))
-            .collect();
-        sessions.pool.set_tools(
-            &self.about.owner,
-            &self.about.instance,
-            active(&registrations),
-            &removed,
-        );
-        self.unregister_orphans(sessions, &removed);
-        let removals = update.remove.iter().map(|name| convert::removal(name));
-        let answer = pb::ToolUpdateResult {
-            update_id: update.update_id,
-            registrations: registrations
-                .iter()
-                .map(convert::registration)
-                .chain(removals)
-                .collect(),
-        };
-        self.say(pb::connect_response::Body::ToolUpdateResult(answer));
-        Ok(())
-    }
-
-    /// A tool that its owner takes back, and that no other instance runs, leaves the registry.
-    fn unregister_orphans(&self, sessions: &Sessions, removed: &[ToolName]) {
-        let registry = sessions.directory.registry();
-        for name in removed {
-            let orphaned = registry
-                .get(name)
-                .is_some_and(|tool| tool.owner == self.about.owner && !sessions.pool.is_held(tool));
-            if orphaned {
-                sessions.directory.unregister(name);
-            }
-        }
-    }
-
-    /// A message of a newer protocol, or none at all: noted once, and counted.
-    fn take_unknown(&mut self) -> Result<(), SessionEnd> {
-        let message = "a message without a known body";
-        match std::mem::replace(&mut self.unknown_noted, true) {
-            false => self.notice("body_unknown", message, ""),
-            true => self.count_ignored(message),
-        }
-    }
-
-    /// Says that a message was ignored.
-    fn notice(&mut self, code: &str, message: &str, about: &str) -> Result<(), SessionEnd> {
-        self.count_ignored(message)?;
-        self.say(pb::connect_response::Body::Notice(pb::Notice {
-            code: code.to_owned(),
-            message: message.to_owned(),
-            about: about.to_owned(),
-        }));
-        Ok(())
-    }
-
-    /// Ends a stream that makes it a habit.
-    fn count_ignored(&mut self, message: &str) -> Result<(), SessionEnd> {
-        self.ignored += 1;
-        match self.ignored > NOTICES_MAX {
-            true => Err(SessionEnd::ProtocolViolation {
-                problem: message.to_owned(),
-            }),
-            false => Ok(()),
-        }
     }
 
     /// Ends the stream and, if its executor may come back, waits for that.
@@ -703,40 +388,10 @@ impl Session {
     }
 }
 
-/// Ends a stream with a farewell.
-pub(super) fn dismiss(lanes: &Lanes, end: SessionEnd) {
-    let farewell = pb::connect_response::Body::GoAway(go_away_of(&end));
-    lanes.control(convert::response(farewell));
-    lanes.end(Some(end));
-}
-
-fn go_away_of(end: &SessionEnd) -> pb::GoAway {
-    let (reason, comes_back) = match end {
-        SessionEnd::Superseded => (pb::GoAwayReason::Superseded, false),
-        SessionEnd::SlowReader => (pb::GoAwayReason::SlowReader, true),
-        SessionEnd::HeartbeatMissed => (pb::GoAwayReason::HeartbeatMissed, true),
-        SessionEnd::Draining => (pb::GoAwayReason::Shutdown, true),
-        SessionEnd::HelloRequired
-        | SessionEnd::HelloTimeout
-        | SessionEnd::ProtocolUnsupported
-        | SessionEnd::Invalid { .. }
-        | SessionEnd::NameForbidden { .. }
-        | SessionEnd::LimitExceeded { .. }
-        | SessionEnd::ProtocolViolation { .. } => (pb::GoAwayReason::ProtocolViolation, true),
-    };
-    pb::GoAway {
-        reason: reason as i32,
-        message: end.to_string(),
-        drain_ms: 0,
-        reconnect_min_ms: if comes_back { 100 } else { 0 },
-        reconnect_max_ms: if comes_back { 2_000 } else { 0 },
-    }
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "spans between messages need no wall time"
 )]
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }

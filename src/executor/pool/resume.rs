@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::instance::{Instance, InstanceState, Joining, Link};
 use super::stage::Stage;
 use super::{Inner, Pool};
-use crate::executor::session::{self, SessionEnd};
+use crate::executor::session_end::{self, SessionEnd};
 use crate::gate::event::Attempt;
 use crate::gate::ids::{ExecutionId, InstanceId, OwnerName};
 use crate::gate::turn::{Input, Proof};
@@ -53,7 +53,7 @@ impl Pool {
         let resumes = joining.resumes;
         let before = inner.instances.remove(&key);
         if let Some(before) = &before {
-            session::dismiss(&before.about.link.lanes, SessionEnd::Superseded);
+            session_end::dismiss(&before.about.link.lanes, SessionEnd::Superseded);
         }
         let mut joined = Instance::new(joining, now);
         if let (Some(before), true) = (before, listed.is_some()) {

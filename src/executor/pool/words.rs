@@ -20,6 +20,8 @@ pub(crate) enum ResultStatus {
     AlreadyRecorded,
     /// The call had ended otherwise.
     Late,
+    /// The call is in a later attempt.
+    Stale,
     /// No such execution, or not this executor's.
     Unknown,
 }
@@ -98,10 +100,15 @@ impl Pool {
             }
             Err(Heard::TooLate) if inner.is_answered(word) => None,
             Err(Heard::TooLate) => {
-                let status = inner.late(word);
+                let late = inner.late(word);
                 inner.pump(word.owner, self.clock.now_ms());
-                Some(status)
+                Some(if inner.is_stale(word) {
+                    ResultStatus::Stale
+                } else {
+                    late
+                })
             }
+            Err(_) if inner.is_stale(word) => Some(ResultStatus::Stale),
             Err(Heard::Taken | Heard::NotYours | Heard::Unknown | Heard::WithoutCredit) => {
                 Some(ResultStatus::Unknown)
             }
@@ -211,6 +218,15 @@ impl Inner {
         self.instances
             .get(&(word.owner.clone(), word.instance.clone()))
             .is_some_and(|at| at.forgotten.contains_key(&key) || at.recent.contains(&key))
+    }
+
+    /// Whether the word is about an earlier attempt than the one that runs.
+    fn is_stale(&self, word: Word<'_>) -> bool {
+        self.executions
+            .get(word.execution)
+            .filter(|execution| execution.owner == *word.owner)
+            .and_then(|execution| execution.stage.attempt())
+            .is_some_and(|attempt| word.attempt < attempt)
     }
 
     fn is_answered(&self, word: Word<'_>) -> bool {
