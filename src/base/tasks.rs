@@ -4,6 +4,8 @@
 //! it. Never decides when to stop.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -31,17 +33,28 @@ impl Tasks {
     }
 
     /// Starts a task. Its panic is logged and ends nothing else.
-    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        let guarded = async move {
-            let outcome = CatchUnwind {
-                work: Box::pin(work),
-            }
-            .await;
-            if outcome.is_err() {
-                tracing::error!(task = name, "task panicked");
-            }
-        };
+        self.spawn_guarded(Guarded::new(name, work));
+    }
+
+    /// Starts a task whose first part, up to where it waits, runs before this returns.
+    ///
+    /// For work whose first effects the caller is about to look for: it saves waking both.
+    pub async fn spawn_begun(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut guarded = Guarded::new(name, work);
+        let begin = |context: &mut Context<'_>| Poll::Ready(Pin::new(&mut guarded).poll(context));
+        if std::future::poll_fn(begin).await.is_pending() {
+            // Polled again at once, so that nothing which woke the caller instead is missed.
+            self.spawn_guarded(guarded);
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    fn spawn_guarded<F: Future<Output = ()> + Send + 'static>(&self, guarded: Guarded<F>) {
         tokio::spawn(self.tracker.track_future(guarded));
     }
 
@@ -74,22 +87,27 @@ impl Tasks {
     }
 }
 
-/// Turns a panic of the work into a value, so that the task ends in order.
-struct CatchUnwind<F> {
-    work: std::pin::Pin<Box<F>>,
+/// Work whose panic ends it in order.
+struct Guarded<F> {
+    name: &'static str,
+    work: Pin<Box<F>>,
 }
 
-impl<F: Future<Output = ()>> Future for CatchUnwind<F> {
-    type Output = Result<(), ()>;
+impl<F: Future<Output = ()>> Guarded<F> {
+    fn new(name: &'static str, work: F) -> Self {
+        let work = Box::pin(work);
+        Self { name, work }
+    }
+}
 
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
+impl<F: Future<Output = ()>> Future for Guarded<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let work = std::panic::AssertUnwindSafe(|| self.work.as_mut().poll(context));
-        match std::panic::catch_unwind(work) {
-            Ok(poll) => poll.map(Ok),
-            Err(_) => std::task::Poll::Ready(Err(())),
-        }
+        std::panic::catch_unwind(work).unwrap_or_else(|_| {
+            tracing::error!(task = self.name, "task panicked");
+            Poll::Ready(())
+        })
     }
 }

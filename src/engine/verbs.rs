@@ -165,7 +165,7 @@ impl Engine {
         let first = early.into_iter().chain([Input::Started]).collect();
         let machine = TurnMachine::new(spec);
         let task = turn_task::run(self.clone(), turn.clone(), machine, first);
-        self.tasks.spawn("turn", task);
+        self.tasks.spawn_begun("turn", task).await;
         Ok(self.follow(turn, 0, 0))
     }
 
