@@ -197,6 +197,7 @@ impl Session {
             active(&registrations),
             &removed,
         );
+        sessions.hand_back(&self.about.owner);
         self.unregister_orphans(sessions, &removed);
         let removals = update.remove.iter().map(|name| convert::removal(name));
         let answer = pb::ToolUpdateResult {

@@ -4,6 +4,7 @@
 //! here knows gRPC. One task reads and never waits for a peer to read: everything to say goes into the
 //! lanes. Never decides what becomes of a call.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +20,10 @@ use super::pool::{Joining, Link, Pool};
 use super::session_end::{Left, SessionEnd, dismiss};
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
-use crate::gate::ids::ToolName;
+use crate::gate::ids::OwnerName;
 use crate::gate::limits::Limits;
 use crate::gate::registry::Registration;
+use crate::gate::tool::{SharedTool, Tool};
 use crate::pb::v1 as pb;
 use pb::connect_request::Body;
 
@@ -213,18 +215,59 @@ impl Sessions {
         tools: Vec<pb::ToolDefinition>,
     ) -> Vec<Registration> {
         let definitions = tools.into_iter().map(convert::definition).collect();
-        self.directory
-            .register(&about.owner, definitions, &|tool| self.pool.is_held(tool))
+        let registrations = self
+            .directory
+            .register(&about.owner, definitions, &|tool| self.pool.is_held(tool));
+        for tool in active(&registrations) {
+            if self.pool.is_outdone(&tool, &about.instance) {
+                tracing::warn!(
+                    executor = %about.owner,
+                    instance = %about.instance,
+                    tool = %tool.definition.name,
+                    "another process of this executor runs the tool in another definition; \
+                     it gets no calls of it while this one is connected"
+                );
+            }
+        }
+        registrations
+    }
+
+    /// Takes the definitions of processes that are still here for tools whose newer one nobody runs any
+    /// more: a rollout that is taken back must not take the tool along.
+    pub(super) fn hand_back(&self, owner: &OwnerName) {
+        if self.tasks.is_stopping() {
+            return;
+        }
+        let registry = self.directory.registry();
+        let is_held = |tool: &Tool| self.pool.is_held(tool);
+        let mut back = BTreeMap::new();
+        for tool in self.pool.tools_of(owner) {
+            let name = tool.definition.name.clone();
+            // One that is not registered at all was removed on purpose.
+            let newest = registry.get(&name);
+            if newest.is_some_and(|newest| newest.owner == *owner && !is_held(newest)) {
+                back.insert(name, tool.definition.clone());
+            }
+        }
+        if back.is_empty() {
+            return;
+        }
+        let definitions = back.into_values().collect();
+        for tool in active(&self.directory.register(owner, definitions, &is_held)) {
+            tracing::warn!(
+                executor = %owner,
+                tool = %tool.definition.name,
+                "the newest definition left with its last process; an earlier one is back"
+            );
+        }
     }
 }
 
-pub(super) fn active(
-    registrations: &[Registration],
-) -> Vec<(ToolName, crate::gate::result::Digest)> {
+pub(super) fn active(registrations: &[Registration]) -> Vec<SharedTool> {
     registrations
         .iter()
         .filter_map(|registration| match registration {
-            Registration::Active { tool, .. } => Some((tool.definition.name.clone(), tool.digest)),
+            Registration::Active { tool, .. } => Some(tool.clone()),
             Registration::Refused { .. } => None,
         })
         .collect()
@@ -377,14 +420,14 @@ impl Session {
             Left::Closed | Left::Broken(_) => self.lanes.end(None),
         }
         let link = &self.about.link;
-        if !sessions.pool.disconnected(owner, instance, link) {
-            return;
+        if sessions.pool.disconnected(owner, instance, link) {
+            let window = Duration::from_millis(sessions.settings.resume_window_ms);
+            tokio::select! {
+                () = tokio::time::sleep(window) => sessions.pool.expire(owner, instance, link),
+                () = sessions.tasks.stopped() => {}
+            }
         }
-        let window = Duration::from_millis(sessions.settings.resume_window_ms);
-        tokio::select! {
-            () = tokio::time::sleep(window) => sessions.pool.expire(owner, instance, link),
-            () = sessions.tasks.stopped() => {}
-        }
+        sessions.hand_back(owner);
     }
 }
 

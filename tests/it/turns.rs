@@ -9,7 +9,7 @@ use super::support::executor::{Executor, hello, text_result};
 use super::support::failure::{self, detail};
 use super::support::orchestrator::{call, code_of, result_of, text_of, turn};
 use super::support::sidecar::Setup;
-use super::support::{set_up, tools};
+use super::support::{set_up, soon, tools};
 
 #[tokio::test]
 async fn a_good_call_is_told_from_acceptance_to_its_end() {
@@ -554,6 +554,42 @@ async fn a_tool_that_changed_since_the_model_saw_it_does_not_run() {
     let status = orchestrator.refused(expired).await;
     assert_eq!(status.code(), tonic::Code::FailedPrecondition);
     assert_eq!(failure::code(&status), "snapshot_expired");
+}
+
+#[tokio::test]
+async fn a_tool_goes_back_to_its_earlier_definition_when_the_newer_one_leaves() {
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let changed = pb::ToolDefinition {
+        description: "Does something else.".to_owned(),
+        ..tools::echo()
+    };
+    let newer = Executor::join(&sidecar, hello("box", [changed])).await;
+    assert_eq!(newer.welcome.registrations[0].generation, 2);
+    let mut registry = orchestrator.registry.clone();
+    let watched = soon(
+        "the watch",
+        registry.watch_tools(pb::WatchToolsRequest::default()),
+    )
+    .await;
+    let mut watch = watched.unwrap().into_inner();
+    newer.hang_up();
+    let is_back = async {
+        while let Some(message) = watch.message().await.unwrap() {
+            if message.tools.iter().any(|tool| tool.generation == 3) {
+                return;
+            }
+        }
+    };
+    soon("the earlier definition", is_back).await;
+    // The name was never free for others.
+    let thief = Executor::join(&sidecar, hello("thief", [tools::echo()])).await;
+    let refused = thief.welcome.registrations[0].error.clone().unwrap();
+    assert_eq!(refused.code, "tool_name_duplicate");
+    let mut events = orchestrator.run(turn("t", [call("c", "echo", "{}")])).await;
+    let work = executor.work().await;
+    executor.answer_text(&work, "still here").await;
+    let completed = events.completed().await;
+    assert_eq!(text_of(result_of(&completed, "c")), "still here");
 }
 
 #[tokio::test]

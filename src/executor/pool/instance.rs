@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::executor::lanes::Lanes;
 use crate::gate::ids::{ExecutionId, InstanceId, OwnerName, ToolName};
 use crate::gate::result::Digest;
+use crate::gate::tool::{SharedTool, Tool};
 
 use super::{Inner, Pool, count};
 
@@ -58,7 +59,8 @@ pub(super) struct Instance {
     pub(super) slots: u32,
     /// Slots taken, those of forgotten executions included.
     pub(super) busy: u32,
-    pub(super) tools: BTreeMap<ToolName, Digest>,
+    /// What it runs, in the definition that it registered.
+    pub(super) tools: BTreeMap<ToolName, SharedTool>,
     /// Executions nobody waits for, whose handlers may still run: they keep their slots.
     pub(super) forgotten: BTreeMap<(ExecutionId, u32), ToolName>,
     pub(super) recent: VecDeque<(ExecutionId, u32)>,
@@ -87,7 +89,9 @@ impl Instance {
     }
 
     pub(super) fn runs(&self, tool: &ToolName, digest: &Digest) -> bool {
-        self.tools.get(tool) == Some(digest)
+        self.tools
+            .get(tool)
+            .is_some_and(|own| own.digest == *digest)
     }
 
     /// Whether its stream is up.
@@ -176,17 +180,46 @@ impl Pool {
         &self,
         owner: &OwnerName,
         instance: &InstanceId,
-        add: Vec<(ToolName, Digest)>,
+        add: Vec<SharedTool>,
         remove: &[ToolName],
     ) {
         let mut inner = self.inner.lock();
         if let Some(instance) = inner.instances.get_mut(&(owner.clone(), instance.clone())) {
-            instance.tools.extend(add);
+            let named = add
+                .into_iter()
+                .map(|tool| (tool.definition.name.clone(), tool));
+            instance.tools.extend(named);
             for name in remove {
                 instance.tools.remove(name);
             }
         }
         inner.pump(owner, self.clock.now_ms());
+    }
+
+    /// What the owner's instances run; of several definitions of a name, the last is of the instance that
+    /// came last.
+    pub(crate) fn tools_of(&self, owner: &OwnerName) -> Vec<SharedTool> {
+        let inner = self.inner.lock();
+        let ids = inner.owners.get(owner).map(|owner| &owner.instances);
+        ids.into_iter()
+            .flatten()
+            .filter_map(|id| inner.instances.get(&(owner.clone(), id.clone())))
+            .filter(|instance| instance.is_present())
+            .flat_map(|instance| instance.tools.values().cloned())
+            .collect()
+    }
+
+    /// Whether another instance of the owner runs the tool in another definition.
+    pub(crate) fn is_outdone(&self, tool: &Tool, by: &InstanceId) -> bool {
+        let inner = self.inner.lock();
+        let ids = inner.owners.get(&tool.owner).map(|owner| &owner.instances);
+        ids.into_iter()
+            .flatten()
+            .filter(|id| *id != by)
+            .filter_map(|id| inner.instances.get(&(tool.owner.clone(), id.clone())))
+            .filter(|instance| instance.is_present())
+            .filter_map(|instance| instance.tools.get(&tool.definition.name))
+            .any(|other| other.digest != tool.digest)
     }
 
     /// Says how many executions the instance takes from now on.
