@@ -35,6 +35,7 @@ pub(super) async fn run_turn(
         reason: "interrupted at the terminal".to_owned(),
         grace_ms: None,
     };
+    let turn_id = request.turn_id.clone();
     let mut canceller = turns.clone();
     let mut events = turns
         .run_turn(request)
@@ -44,7 +45,7 @@ pub(super) async fn run_turn(
     let mut interrupted = false;
     loop {
         let message = tokio::select! {
-            message = events.message() => message.map_err(|status| failed(&status))?,
+            message = events.message() => message.map_err(|status| lost(&status, &turn_id))?,
             _ = tokio::signal::ctrl_c(), if !interrupted => {
                 interrupted = true;
                 canceller.cancel_turn(cancel.clone()).await.map_err(|status| failed(&status))?;
@@ -61,6 +62,14 @@ pub(super) async fn run_turn(
             }
         }
     }
+}
+
+/// The sidecar went away: the turn need not have.
+fn lost(status: &tonic::Status, turn_id: &str) -> Outcome {
+    let (code, problem) = (status.code(), status.message());
+    Outcome::failed(format!(
+        "{code:?}: {problem}; turn `{turn_id}` may go on, and sending it again under that id follows it"
+    ))
 }
 
 fn print_event(event: &pb::TurnEvent, form: Form) {

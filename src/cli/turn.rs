@@ -25,7 +25,7 @@ pub(super) struct Turn {
     /// The session.
     #[arg(long, default_value = "cli")]
     session: String,
-    /// The run. Default: the session's.
+    /// The run, which a cancelled turn ends. Default: one of this turn's own.
     #[arg(long, default_value = "")]
     run: String,
     /// The turn's id; the same one attaches instead of running twice. Default: a new one.
@@ -53,13 +53,18 @@ impl Turn {
         };
         let message = message
             .map_err(|error| Outcome::failed(format!("`{}`: {error}", self.file.display())))?;
+        let turn_id = self
+            .turn
+            .clone()
+            .unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
         let request = pb::RunTurnRequest {
             session_id: self.session.clone(),
-            run_id: self.run.clone(),
-            turn_id: self
-                .turn
-                .clone()
-                .unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
+            run_id: match self.run.is_empty() {
+                // Not a new id each time: the same turn must be the same request.
+                true => turn_id.clone(),
+                false => self.run.clone(),
+            },
+            turn_id,
             toolset: self.toolset.clone(),
             provider_message: Some(pb::ProviderMessage {
                 format: pb::ProviderFormat::OpenaiChat as i32,

@@ -67,7 +67,9 @@ pub enum Refusal {
         reason: String,
     },
     /// No executor took the call in time.
-    #[error("no executor of tool `{name}` is available")]
+    #[error(
+        "no executor of tool `{name}` took the call in time: none is connected, or all are full"
+    )]
     ToolUnavailable {
         /// The tool.
         name: String,

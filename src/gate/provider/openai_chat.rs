@@ -47,7 +47,8 @@ pub(super) fn read_calls(
     })?;
     let root = document.root();
     match root.get("role").map(|role| role.as_str()) {
-        Some(Some("assistant")) | None => {}
+        Some(Some("assistant")) => {}
+        None => check_is_message(root)?,
         Some(_) => return Err(error("$.role", "must be `assistant`")),
     }
     // A call in the older form must not pass for none.
@@ -73,6 +74,19 @@ pub(super) fn read_calls(
         last.truncated = true;
     }
     Ok(calls)
+}
+
+/// What has no role must look like a message all the same: its calls would pass for none.
+fn check_is_message(root: Value<'_>) -> Result<(), MessageError> {
+    let has = |key| root.get(key).is_some();
+    match (has("choices"), has("content") || has("tool_calls")) {
+        (true, _) => Err(error(
+            "$.choices",
+            "is a whole response: pass `choices[0].message`",
+        )),
+        (false, false) => Err(error("$.role", "is missing")),
+        (false, true) => Ok(()),
+    }
 }
 
 fn read_call(position: usize, item: Value<'_>) -> Result<ToolCall, MessageError> {
