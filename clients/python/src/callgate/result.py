@@ -7,10 +7,15 @@ fails silently: what cannot be expressed becomes an explicit error.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import traceback
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel
@@ -113,6 +118,7 @@ class ResourceLink:
 
 ContentPart = Text | Json | Image | Audio | Resource | ResourceLink
 _PARTS = (Text, Json, Image, Audio, Resource, ResourceLink)
+_BYTES = (bytes, bytearray, memoryview)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,26 +255,66 @@ def to_json(value: Any) -> str:
     Raises:
         ValueError: NaN, an infinity, or something that JSON cannot hold.
     """
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="python", by_alias=True)
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_jsonable)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    except _BytesFound as error:
+        path = _path_of_bytes(value, "$") or "a value in it"
+        raise ValueError(f"{path} is bytes; write it as text, or return Image, Audio or Resource") from error
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
 
 
-def _jsonable(value: Any) -> Any:
+class _BytesFound(ValueError):
+    """Bytes where JSON is wanted. Taken for text they would pass or fail by chance."""
+
+
+def _plain(value: Any) -> Any:
+    """One level of a value in types that JSON knows, so that bytes are met wherever they are."""
+    if isinstance(value, _BYTES):
+        raise _BytesFound
     if isinstance(value, BaseModel):
         return value.model_dump(mode="python", by_alias=True)
+    if hasattr(type(value), "__pydantic_serializer__"):
+        return type(value).__pydantic_serializer__.to_python(value, mode="python", by_alias=True)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    if isinstance(value, (AbstractSet, ValuesView, Iterator, deque)):
+        return list(cast("AbstractSet[Any]", value))
     return to_jsonable_python(value)
+
+
+def _path_of_bytes(value: Any, path: str) -> str | None:
+    """Where the first bytes in a value are; None if an iterator has taken them along."""
+    if isinstance(value, _BYTES):
+        return path
+    if value is None or isinstance(value, (str, int, float)):
+        return None
+    inner = value if isinstance(value, (dict, list, tuple)) else _plain(value)
+    if isinstance(inner, dict):
+        steps = [(_step(key), item) for key, item in cast("dict[Any, Any]", inner).items()]
+    elif isinstance(inner, (list, tuple)):
+        steps = [(f"[{index}]", item) for index, item in enumerate(cast("Sequence[Any]", inner))]
+    else:
+        steps = [("", inner)]
+    found = (_path_of_bytes(item, path + step) for step, item in steps)
+    return next((item for item in found if item is not None), None)
+
+
+def _step(key: Any) -> str:
+    name = str(key)
+    return f".{name}" if re.fullmatch(r"[A-Za-z0-9_$-]+", name) else f"[{json.dumps(name)}]"
 
 
 def from_value(value: Any) -> ToolResult:
     """The answer that a handler means by returning `value`.
 
-    str is text; None is an empty answer; a content part, or a list of them, is
-    taken as it is; anything else is the text of its JSON, and an object is also
-    the structured result.
+    str is text; None is an empty answer; a content part is taken as it is, and so
+    is a list of parts, in which a str is text; anything else is the text of its
+    JSON, and an object is also the structured result.
     """
     if isinstance(value, ToolResult):
         return value
@@ -278,7 +324,7 @@ def from_value(value: Any) -> ToolResult:
         return ToolResult((Text(str(value)),))
     if isinstance(value, _PARTS):
         return ToolResult((value,))
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, _BYTES):
         return from_error(
             ToolError(
                 "result_not_json",
@@ -286,8 +332,8 @@ def from_value(value: Any) -> ToolResult:
                 detail="wrap them in Image, Audio or Resource",
             )
         )
-    if isinstance(value, (list, tuple)) and value and all(isinstance(item, _PARTS) for item in value):
-        return ToolResult(tuple(value))
+    if isinstance(value, (list, tuple)) and any(isinstance(item, _PARTS) for item in cast("Sequence[Any]", value)):
+        return _from_parts(cast("Sequence[Any]", value))
     try:
         text = to_json(value)
     except ValueError as error:
@@ -299,6 +345,20 @@ def from_value(value: Any) -> ToolResult:
             )
         )
     return ToolResult((Text(text),), structured=Encoded(text) if text.startswith("{") else None)
+
+
+def _from_parts(items: Sequence[Any]) -> ToolResult:
+    """One content part in a list makes it a list of parts: as JSON its bytes would become text."""
+    for index, item in enumerate(items):
+        if not isinstance(item, (str, *_PARTS)):
+            return from_error(
+                ToolError(
+                    "result_not_json",
+                    f"item {index} of the tool's result is a {type(item).__name__}; beside content parts "
+                    f"only str and {', '.join(part.__name__ for part in _PARTS)} are allowed",
+                )
+            )
+    return ToolResult(tuple(Text(str(item)) if isinstance(item, str) else item for item in items))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import deque
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from callgate import ErrorInfo, Image, Json, Text, ToolError, ToolResult, errors
 from callgate.result import (
@@ -60,6 +65,64 @@ def test_content_parts_are_taken_as_they_are() -> None:
     parts = [Text("see"), Image(b"\x89PNG", "image/png")]
     assert from_value(parts).contents == tuple(parts)
     assert from_value(parts[1]).contents == (parts[1],)
+
+
+@pytest.mark.parametrize("data", [b"GIF89a ascii", b"\x89PNG"], ids=["ascii", "binary"])
+def test_text_beside_content_parts_is_a_text_part(data: bytes) -> None:
+    image = Image(data)
+    assert from_value(["caption", image]).contents == (Text("caption"), image)
+    assert from_value((image, "caption")).contents == (image, Text("caption"))
+
+
+@pytest.mark.parametrize("other", [{"a": 1}, 3, None, b"x", ToolResult()], ids=lambda item: type(item).__name__)
+def test_what_is_no_part_beside_content_parts_is_an_error_that_names_it(other: Any) -> None:
+    result = from_value([Text("see"), other])
+    assert result.error is not None
+    assert result.error.code == "result_not_json"
+    assert f"item 1 of the tool's result is a {type(other).__name__}" in result.text
+    assert "Text, Json, Image" in result.text
+
+
+class Blob(BaseModel):
+    data: bytes
+
+
+@dataclass
+class Holder:
+    items: list[Any]
+
+
+@pydantic_dataclass
+class Checked:
+    data: bytes
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"raw": b"abc"}, "$.raw"),
+        ([1, bytearray(b"abc")], "$[1]"),
+        ({"a b": memoryview(b"abc")}, '$["a b"]'),
+        (Blob(data=b"abc"), "$.data"),
+        ({"blobs": [Blob(data=b"abc")]}, "$.blobs[0].data"),
+        (Holder([1, b"abc"]), "$.items[1]"),
+        (Checked(b"abc"), "$.data"),
+        ({"set": {b"abc"}}, "$.set[0]"),
+        ({"picture": Image(b"GIF89a")}, "$.picture.data"),
+        (iter([b"abc"]), "a value in it"),
+    ],
+    ids=str,
+)
+def test_bytes_deep_in_a_result_are_refused_with_their_path(value: Any, path: str) -> None:
+    result = from_value(value)
+    assert result.error is not None
+    assert result.error.code == "result_not_json"
+    assert f" {path} is bytes" in result.text
+
+
+def test_what_json_has_no_type_for_is_written_as_pydantic_does() -> None:
+    value = {"day": date(2024, 2, 29), "many": deque([Decimal("1.10")]), "held": Holder([{1}])}
+    assert from_value(value).text == '{"day":"2024-02-29","many":["1.10"],"held":{"items":[[1]]}}'
 
 
 @pytest.mark.parametrize(
