@@ -1,4 +1,6 @@
-"""Registers tools that the sidecar must refuse, and prints what it said about each.
+"""Declares tools that must be refused, and prints what was said about each.
+
+One is refused where it is declared, the others by the sidecar.
 
 Exits 0 if exactly the bad ones were refused.
 """
@@ -24,7 +26,6 @@ def good() -> str:
     return "fine"
 
 
-@client.tool(name="", risk="safe", kind="read")
 def nameless() -> str:
     """Has no name."""
     return ""
@@ -61,9 +62,14 @@ def lost_property() -> str:
 
 async def main() -> int:
     """Registers and reports."""
+    refused: dict[str, str] = {}
+    try:
+        client.add_tool(callgate.Tool(nameless, name="", risk="safe", kind="read"))
+    except callgate.ToolDefinitionError as error:
+        refused[""] = error.code
     async with client:
         await client.wait_ready()
-        refused = {item.name: item.error.code for item in client.refused if item.error is not None}
+        refused |= {item.name: item.error.code for item in client.refused if item.error is not None}
     for name, code in sorted(refused.items()):
         print(f"{name!r}: {code}")
     return 0 if refused == EXPECTED else 1

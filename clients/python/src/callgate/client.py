@@ -156,7 +156,7 @@ class Client:
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,
-        max_concurrency: int = 0,
+        max_concurrency: int | None = None,
         cancellable: bool | None = None,
         services: Sequence[str] = (),
         version: str = "",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -12,11 +14,19 @@ from .errors import ToolDefinitionError, ToolError
 from .result import ToolResult, from_value, to_json
 from .schema import Dialect, Signature, dialect_of
 
+log = logging.getLogger("callgate")
+
 Risk = Literal["safe", "sensitive", "dangerous"]
 Kind = Literal["read", "fetch", "edit", "delete", "execute", "interact", "other"]
 Handler = Callable[..., Any]
 
 _RISKS = ("safe", "sensitive", "dangerous")
+# The sidecar's own rule: names longer than usual only if its operator allows them, up to the ceiling.
+NAME_LENGTH_MAX = 64
+NAME_LENGTH_CEILING = 128
+_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{NAME_LENGTH_CEILING}}}")
+NAME_SHOWN_MAX = 80
+_UINT32_MAX = 2**32 - 1
 _KINDS = ("read", "fetch", "edit", "delete", "execute", "interact", "other")
 
 
@@ -28,7 +38,7 @@ class Tool:
     Args:
         handler: `def` or `async def`. A parameter annotated `ToolContext` is filled
             in. Its return value becomes the result; see `result.from_value`.
-        name: What the model calls. None: the function's name.
+        name: What the model calls: 1 to 64 of `A-Za-z0-9_.-`. None: the function's name.
         description: For the model. None: the function's docstring.
         risk: "safe" reads only, "sensitive" can be undone, "dangerous" cannot.
             None: left to the sidecar's configuration.
@@ -36,7 +46,8 @@ class Tool:
         timeout: Longest execution in seconds. None: the sidecar's default, 120.
         idempotent: A second execution does no harm, so a lost one may be repeated.
         exclusive: No other call of its batch executes meanwhile.
-        max_concurrency: Most executions at once in this process. 0: only the client's limit.
+        max_concurrency: Most executions at once in this process, at least 1. None:
+            only the client's limit.
         cancellable: Stops early when told to. None: yes for `async def`, and for
             `def` exactly if it takes a `ToolContext`, without which it could not know.
         services: Ids of the services that the handler may use.
@@ -48,7 +59,8 @@ class Tool:
         raw: The handler takes the arguments as one dict. Needs `schema`.
 
     Raises:
-        ToolDefinitionError: No tool can be made of this.
+        ToolDefinitionError: No tool can be made of this, or the sidecar would
+            refuse it whatever it allows; a wrong name has the sidecar's own code.
     """
 
     def __init__(
@@ -62,7 +74,7 @@ class Tool:
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,
-        max_concurrency: int = 0,
+        max_concurrency: int | None = None,
         cancellable: bool | None = None,
         services: Sequence[str] = (),
         version: str = "",
@@ -81,15 +93,19 @@ class Tool:
             raise ToolDefinitionError("a raw handler needs a schema")
         if timeout is not None and timeout <= 0:
             raise ToolDefinitionError("timeout must be more than 0 seconds")
+        if max_concurrency is not None and not 1 <= max_concurrency <= _UINT32_MAX:
+            raise ToolDefinitionError(
+                f"max_concurrency must be 1 to {_UINT32_MAX}, not {max_concurrency!r}; leave it out for no limit"
+            )
         self.handler = handler
-        self.name = name if name is not None else getattr(handler, "__name__", "")
+        self.name = _checked_name(name if name is not None else getattr(handler, "__name__", ""))
         self.description = description if description is not None else inspect.getdoc(handler) or ""
         self.risk = risk
         self.kind = kind
         self.timeout = timeout
         self.idempotent = idempotent
         self.exclusive = exclusive
-        self.max_concurrency = max_concurrency
+        self.max_concurrency = max_concurrency or 0
         self.services = tuple(services)
         self.version = version
         self.annotations_json = to_json(dict(annotations)) if annotations else ""
@@ -157,6 +173,23 @@ class Tool:
         """Runs an `async def` handler in this loop. What it raises passes through."""
         positional, named = self.bind(arguments_json, context)
         return from_value(await self.handler(*positional, **named))
+
+
+def _checked_name(name: str) -> str:
+    """The name, if the sidecar would take it."""
+    if not isinstance(cast(object, name), str):
+        raise ToolDefinitionError(f"the name of a tool must be a str, not {type(name).__name__}")
+    # In ASCII, so that a name with hidden or turning characters cannot play with a log.
+    shown = ascii(name if len(name) <= NAME_SHOWN_MAX else name[:NAME_SHOWN_MAX] + "...")
+    rule = f"must be 1 to {NAME_LENGTH_MAX} of A-Z a-z 0-9 _ . -"
+    if not _NAME.fullmatch(name):
+        raise ToolDefinitionError(
+            f"the name of a tool {rule}, not {shown} ({len(name)} characters)",
+            code="tool_name_invalid" if name.strip() else "tool_name_empty",
+        )
+    if len(name) > NAME_LENGTH_MAX:
+        log.warning("the name of a tool %s unless the sidecar's `tool_name_bytes_max` is higher: %s", rule, shown)
+    return name
 
 
 def _is_async(handler: Handler) -> bool:

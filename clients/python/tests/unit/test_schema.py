@@ -250,3 +250,47 @@ def test_hand_written_schema_names_the_dialect_that_it_needs() -> None:
 def test_openapi_discriminator_is_left_out() -> None:
     tidy, dialect = clean({"oneOf": [{"type": "object"}], "discriminator": {"propertyName": "kind"}})
     assert (tidy, dialect) == ({"oneOf": [{"type": "object"}]}, FULL)
+
+
+def takes_nothing() -> None:
+    """Takes nothing."""
+
+
+@pytest.mark.parametrize("name", ["a", "a.b", "-", "_9", "x" * 64])
+def test_names_that_the_sidecar_takes_are_taken(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert Tool(takes_nothing, name=name).name == name
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("", "tool_name_empty"),
+        (" ", "tool_name_empty"),
+        ("a b", "tool_name_invalid"),
+        ("löschen", "tool_name_invalid"),
+        ("a\n", "tool_name_invalid"),
+        ("a\x1b[31m", "tool_name_invalid"),
+        ("a\u202eb", "tool_name_invalid"),
+        ("x" * 129, "tool_name_invalid"),
+    ],
+    ids=ascii,
+)
+def test_name_that_the_sidecar_would_refuse_is_refused_where_it_is_declared(name: str, code: str) -> None:
+    with pytest.raises(ToolDefinitionError) as caught:
+        Tool(takes_nothing, name=name)
+    assert caught.value.code == code
+    assert isinstance(caught.value, ValueError)
+    assert str(caught.value).isascii()
+    assert str(caught.value).isprintable()
+
+
+def test_name_that_only_some_sidecars_take_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert Tool(takes_nothing, name="x" * 65).name == "x" * 65
+    assert "must be 1 to 64" in caplog.text
+
+
+@pytest.mark.parametrize("most", [0, -1, 2**32])
+def test_concurrency_that_is_none_is_refused(most: int) -> None:
+    with pytest.raises(ToolDefinitionError, match="max_concurrency must be 1 to"):
+        Tool(takes_nothing, max_concurrency=most)
