@@ -36,6 +36,9 @@ PROGRESS_INTERVAL = 0.1
 QUEUE_MIN = 64
 # What a hello can list; more could not be resumed.
 IN_FLIGHT_MAX = 1_024
+# What a handler that was told to stop gets beyond its grace before it counts as given up.
+GIVE_UP_SECONDS = 2.0
+GIVEN_UP_SHOWN_MAX = 16
 LAG_CHECK_INTERVAL = 1.0
 LAG_WARNING = 0.5
 
@@ -242,6 +245,8 @@ class Executor:
         self._queue: deque[Execution] = deque()
         self._running: set[Execution] = set()
         self._running_by_tool: Counter[str] = Counter()
+        # Told to stop, and still in their slots: a thread cannot be taken from its handler.
+        self._given_up: list[Execution] = []
         self._finished = 0
         self._wire: asyncio.AbstractEventLoop | None = None
         self._handlers: asyncio.AbstractEventLoop | None = None
@@ -314,12 +319,12 @@ class Executor:
         else:
             self.link.rejected(dispatch, "busy", "all slots and the queue are taken")
 
-    def cancel(self, key: Key, ref: Any, reason: str, message: str) -> None:
+    def cancel(self, key: Key, ref: Any, reason: str, message: str, grace: float = 0.0) -> None:
         """Tells a handler to stop. Its one result follows, whatever it turns out to be."""
         execution = self._executions.get(key)
         self.link.cancel_ack(ref, unknown=execution is None)
         if execution is not None:
-            self._request_stop(execution, reason, message)
+            self._request_stop(execution, reason, message, grace)
 
     def credit(self, key: Key, added: int, *, stop: bool) -> None:
         """More output may be sent, or none."""
@@ -444,22 +449,44 @@ class Executor:
             outcome = _outcome_of_error(execution, error)
         self.post(self._finish, execution, outcome)
 
-    def _request_stop(self, execution: Execution, reason: str, message: str) -> None:
+    def _request_stop(self, execution: Execution, reason: str, message: str, grace: float = 0.0) -> None:
         if execution.state is ExecutionState.FINISHED or not execution.cancellation.request(reason, message):
             return
         if execution.state is ExecutionState.QUEUED:
             if execution in self._queue:
                 self._queue.remove(execution)
             self._settle(execution, Stopped("not_executed", "cancelled before it began"))
-        elif execution.tool.is_async and self._handlers is not None:
+            return
+        self.later(grace + GIVE_UP_SECONDS, lambda: self._give_up(execution))
+        if execution.tool.is_async and self._handlers is not None:
             try:
                 # Behind _begin_async in the same queue, so the task exists by then.
                 self._handlers.call_soon_threadsafe(_cancel_task, execution, reason)
             except RuntimeError:
                 log.debug("the event loop of the handlers is closed")
 
+    def _give_up(self, execution: Execution) -> None:
+        """Says that a slot is lost until its handler returns, which may be never."""
+        if execution not in self._running:
+            return
+        self._given_up.append(execution)
+        held = self._held()
+        if len(self._given_up) < self.max_concurrency:
+            log.warning("%s", held)
+        else:
+            log.error("%s; no call can run until one of them returns or the process is started anew", held)
+
+    def _held(self) -> str:
+        names = [execution.tool.name for execution in self._given_up[:GIVEN_UP_SHOWN_MAX]]
+        count = len(self._given_up)
+        what = f": {', '.join(names)}{', ...' if count > len(names) else ''}" if names else ""
+        return f"{count} of {self.max_concurrency} slots are held by handlers that were given up{what}"
+
     def _finish(self, execution: Execution, outcome: Outcome) -> None:
         self._running.discard(execution)
+        if execution in self._given_up:
+            self._given_up.remove(execution)
+            log.info("tool `%s` has returned after it was given up; %s", execution.tool.name, self._held())
         self._running_by_tool[execution.tool.name] -= 1
         self._settle(execution, outcome)
         self._start_waiting()

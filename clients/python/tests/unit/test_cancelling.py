@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 
 import pytest
 
+import callgate.executor
 from callgate import ToolCancelled, ToolContext
 from callgate._gen.callgate.v1 import executor_service_pb2 as ex
 from callgate.testing import FakeSidecar
@@ -188,3 +190,87 @@ def test_def_tool_can_be_cancelled_exactly_if_it_takes_a_context(takes_context: 
     def without() -> None: ...
 
     assert Tool(with_context if takes_context else without).cancellable is takes_context
+
+
+class Records(logging.Handler):
+    """What the package logs, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, str]] = []
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append((record.levelname, record.getMessage()))
+        self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def until(self, level: str, text: str) -> None:
+        while not any(level == known and text in message for known, message in self.seen):
+            await self._changed.wait()
+            self._changed.clear()
+
+
+async def test_slots_of_handlers_that_were_given_up_are_told(
+    fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(callgate.executor, "GIVE_UP_SECONDS", 0.0)
+    caplog.set_level(logging.INFO, "callgate")
+    client = fake_sidecar.client(max_concurrency=2)
+    gate = threading.Event()
+
+    @client.tool
+    def hang(ctx: ToolContext) -> None:
+        """Hears nothing."""
+        ctx.progress("began")
+        gate.wait(20)
+
+    records = Records()
+    logging.getLogger("callgate").addHandler(records)
+    try:
+        async with client:
+            calls = [await fake_sidecar.start_call("hang", call_id=name) for name in ("a", "b")]
+            for call in calls:
+                await call.until(lambda call=call: call.progress)
+            calls[0].cancel("deadline", "took too long", grace=0)
+            await records.until("WARNING", "1 of 2 slots are held by handlers that were given up: hang")
+            calls[1].cancel("turn_cancelled", "the user left", grace=0)
+            await records.until("ERROR", "2 of 2 slots are held by handlers that were given up: hang, hang; no call")
+            gate.set()
+            await records.until("INFO", "0 of 2 slots are held by handlers that were given up")
+    finally:
+        gate.set()
+        logging.getLogger("callgate").removeHandler(records)
+    told = [level for level, message in records.seen if "slots are held" in message]
+    assert told == ["WARNING", "ERROR", "INFO", "INFO"]
+
+
+async def test_handler_that_stops_in_time_is_not_given_up(
+    fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(callgate.executor, "GIVE_UP_SECONDS", 0.0)
+    noted: list[object] = []
+    give_up = callgate.executor.Executor._give_up
+
+    def note(self: callgate.executor.Executor, execution: callgate.executor.Execution) -> None:
+        give_up(self, execution)
+        noted.append(execution)
+        fake_sidecar.executors.notify()
+
+    monkeypatch.setattr(callgate.executor.Executor, "_give_up", note)
+    client = fake_sidecar.client()
+
+    @client.tool
+    def polite(ctx: ToolContext) -> None:
+        """Stops when told."""
+        ctx.progress("began")
+        ctx.cancellation.wait(10)
+        ctx.check_cancelled()
+
+    async with client:
+        call = await fake_sidecar.start_call("polite")
+        await call.until(lambda: call.progress)
+        call.cancel("turn_cancelled", "the user left", grace=0.2)
+        assert (await call.result()).outcome == "cancelled"
+        await call.until(lambda: noted)
+    assert "given up" not in caplog.text

@@ -433,7 +433,11 @@ class ExecutorStream:
             cancel = message.cancel
             reason = convert.enum_name(ex.CancelReason, cancel.reason, "CANCEL_REASON_", "turn_cancelled")
             self._executor.cancel(
-                convert.key(cancel.execution), cancel.execution, reason or "turn_cancelled", cancel.message
+                convert.key(cancel.execution),
+                cancel.execution,
+                reason or "turn_cancelled",
+                cancel.message,
+                cancel.grace_ms / 1000,
             )
         elif body == "output_credit":
             credit = message.output_credit
