@@ -16,6 +16,7 @@ from callgate import Backoff, Client, ErrorInfo, Tool, ToolContext, ToolError, T
 from callgate._gen.callgate.v1 import executor_service_pb2 as ex
 from callgate._gen.callgate.v1 import stream_pb2 as st
 from callgate._gen.callgate.v1 import types_pb2 as ty
+from callgate._wire.fake_executors import FakeInstance
 from callgate.executor import Execution
 from callgate.testing import FakeSidecar
 
@@ -434,6 +435,67 @@ async def test_tools_come_change_and_go_while_connected(fake_sidecar: FakeSideca
         assert fake_sidecar.executors.owner_of("one") is None
         assert not client.registrations["one"].active
         assert client.tools == ()
+
+
+def numbered(count: int) -> list[Tool]:
+    def nothing() -> None:
+        """Does nothing."""
+
+    return [Tool(nothing, name=f"tool_{number}") for number in range(count)]
+
+
+async def test_more_tools_than_one_message_takes_are_all_answered_in_order(fake_sidecar: FakeSidecar) -> None:
+    client = fake_sidecar.client()
+    tools = numbered(2_001)
+    names = [tool.name for tool in tools]
+    fake_sidecar.executors.refuse = {"tool_0": "schema_unsupported_keyword", "tool_2000": "schema_unsupported_keyword"}
+    async with serving(client):
+        added = await client.update_tools(add=tools)
+        assert [item.name for item in added] == names
+        assert [item.name for item in client.refused] == ["tool_0", "tool_2000"]
+        removed = await client.update_tools(add=tools[:1], remove=names[1:])
+        assert [(item.name, item.error is None) for item in removed] == [(name, name != "tool_0") for name in names]
+        (instance,) = fake_sidecar.executors.instances.values()
+        assert instance.tools == {}
+        assert (len(instance.hellos), instance.updates) == (1, 6)
+
+
+async def test_ready_means_that_every_piece_of_the_hello_is_answered(
+    fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executors = fake_sidecar.executors
+    executors.refuse = {"tool_0": "schema_unsupported_keyword"}
+    answer = executors._update
+    held: list[tuple[FakeInstance, ex.ToolUpdate]] = []
+    monkeypatch.setattr(executors, "_update", lambda *update: held.append(update))
+    client = fake_sidecar.client()
+    for tool in numbered(1_001):
+        client.add_tool(tool)
+    async with client:
+        waiting = asyncio.ensure_future(client.wait_ready())
+        await fake_sidecar.until(lambda: held)
+        stream = client._stream
+        assert stream is not None
+        assert not stream.ready.is_set()
+        fake_sidecar._post(answer, *held[0])
+        await waiting
+        assert client.registrations["tool_1000"].active
+        assert [item.name for item in client.refused] == ["tool_0"]
+
+
+async def test_update_that_is_lost_with_a_long_hello_is_answered_whole(
+    fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executors = fake_sidecar.executors
+    client = fake_sidecar.client(backoff=QUICK)
+    async with serving(client):
+        lost: list[object] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(executors, "_update", lambda *update: lost.append(update))
+            update = asyncio.ensure_future(client.update_tools(add=numbered(1_001)))
+            await fake_sidecar.until(lambda: len(lost) == 2)
+        fake_sidecar.drop_streams()
+        assert [item.name for item in await update] == [f"tool_{number}" for number in range(1_001)]
 
 
 async def test_refused_tool_is_visible_and_does_not_refuse_the_others(

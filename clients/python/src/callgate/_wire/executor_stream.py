@@ -91,6 +91,9 @@ class _Connection:
     tools: list[list[Tool]] = field(default_factory=list)
     updates: frozenset[str] = frozenset()
     sent_updates: set[str] = field(default_factory=set)
+    # Pieces of the hello that are not answered yet, and the answers to the others.
+    rest: set[str] = field(default_factory=set)
+    answers: list[Registration] = field(default_factory=list)
 
     def say(self, message: ex.ConnectRequest) -> None:
         """Goes ahead of work."""
@@ -159,13 +162,21 @@ class ExecutorStream:
         self._tools = [tool for tool in self._tools if tool.name not in changed] + list(upsert)
         if self.state is StreamState.CLOSED:
             raise errors.ClientClosed("the client is closed")
+        pieces = [self._begin_update(*piece) for piece in update_pieces(upsert, remove)]
+        answers = [answer for piece in pieces for answer in await piece.answer]
+        if len(pieces) > 1:
+            # Each piece has told only its own.
+            self._on_registrations(tuple(answers))
+        return tuple(answers)
+
+    def _begin_update(self, upsert: Sequence[Tool], remove: Sequence[str]) -> _Update:
         update = _Update(tuple(upsert), tuple(remove), asyncio.get_running_loop().create_future())
         update_id = str(uuid.uuid4())
         self._updates[update_id] = update
         connection = self._connection
         if connection is not None and connection.welcomed:
             self._send_update(connection, update_id, upsert, remove)
-        return await update.answer
+        return update
 
     def resize(self, max_concurrency: int) -> None:
         """Takes more or fewer executions at once from now on."""
@@ -251,6 +262,9 @@ class ExecutorStream:
             self._connection = None
             self.ready.clear()
             if connection is not None:
+                # The next hello has pieces of its own.
+                for update_id in connection.rest:
+                    self._updates.pop(update_id, None)
                 self._count_lost_output(connection)
         wait = self._backoff.lost()
         if connection is None or connection.go_away is None or self._closing:
@@ -351,6 +365,7 @@ class ExecutorStream:
         )
         for tool, answer in zip(sent, answers, strict=False):
             self._apply(tool, answer)
+        connection.answers = answers
         self._on_registrations(tuple(answers))
         self._answer_updates_from_hello(connection, answers)
         for batch in rest:
@@ -367,7 +382,8 @@ class ExecutorStream:
         if self._drain_request is not None:
             connection.say(self._drain_request)
         self._set_state(StreamState.READY)
-        self.ready.set()
+        if not connection.rest:
+            self.ready.set()
 
     def _obey(self, decisions: Sequence[ex.InFlightDecision]) -> None:
         for decision in decisions:
@@ -447,7 +463,7 @@ class ExecutorStream:
         elif body == "pong":
             connection.unanswered = 0
         elif body == "tool_update_result":
-            self._take_update_result(message.tool_update_result)
+            self._take_update_result(connection, message.tool_update_result)
         elif body == "drain_started":
             connection.drain_started.set()
         elif body == "go_away":
@@ -582,6 +598,7 @@ class ExecutorStream:
         update_id = str(uuid.uuid4())
         answer: asyncio.Future[tuple[Registration, ...]] = asyncio.get_running_loop().create_future()
         self._updates[update_id] = _Update(tuple(tools), (), answer)
+        connection.rest.add(update_id)
         self._send_update(connection, update_id, tools, ())
 
     def _send_update(
@@ -596,7 +613,7 @@ class ExecutorStream:
             )
         )
 
-    def _take_update_result(self, message: ex.ToolUpdateResult) -> None:
+    def _take_update_result(self, connection: _Connection, message: ex.ToolUpdateResult) -> None:
         update = self._updates.pop(message.update_id, None)
         answers = tuple(convert.registration(item) for item in message.registrations)
         if update is None:
@@ -605,17 +622,29 @@ class ExecutorStream:
             self._apply(tool, answer)
         for name in update.remove:
             self._executor.deactivate(name)
-        self._on_registrations(answers)
+        if message.update_id in connection.rest:
+            connection.rest.discard(message.update_id)
+            connection.answers.extend(answers)
+            self._on_registrations(tuple(connection.answers))
+            if not connection.rest:
+                self.ready.set()
+        else:
+            self._on_registrations(answers)
         _settle(update.answer, answers)
 
     def _answer_updates_from_hello(self, connection: _Connection, answers: Sequence[Registration]) -> None:
-        """Updates that were lost with an earlier stream: the hello has said the same."""
+        """Updates that were lost with an earlier stream: the hello has said the same.
+
+        One whose tools are in a later piece of the hello is left, and so sent again.
+        """
         by_name = {answer.name: answer for answer in answers}
         for update_id in connection.updates:
-            update = self._updates.pop(update_id)
+            update = self._updates[update_id]
+            if any(tool.name not in by_name for tool in update.upsert):
+                continue
+            del self._updates[update_id]
             removed = [Registration(name, RegistrationState.REMOVED) for name in update.remove]
-            upserted = [by_name[tool.name] for tool in update.upsert if tool.name in by_name]
-            _settle(update.answer, (*upserted, *removed))
+            _settle(update.answer, (*(by_name[tool.name] for tool in update.upsert), *removed))
 
     def _fail_updates(self) -> None:
         for update in self._updates.values():
@@ -661,6 +690,15 @@ def batches(tools: Sequence[Tool]) -> list[list[Tool]]:
         pieces[-1].append(tool)
         size += own
     return pieces
+
+
+def update_pieces(upsert: Sequence[Tool], remove: Sequence[str]) -> list[tuple[Sequence[Tool], Sequence[str]]]:
+    """A change of tools in pieces that one message takes each: tools first, at least one piece."""
+    tools = batches(upsert)
+    if len(tools) == 1 and len(tools[0]) + len(remove) <= TOOLS_MAX:
+        return [(tools[0], remove)]
+    names = [remove[start : start + TOOLS_MAX] for start in range(0, len(remove), TOOLS_MAX)]
+    return [*((piece, ()) for piece in tools if piece), *(((), piece) for piece in names)]
 
 
 def _settle(answer: asyncio.Future[tuple[Registration, ...]], value: tuple[Registration, ...]) -> None:

@@ -19,6 +19,8 @@ from .._gen.callgate.v1 import stream_pb2 as st
 from .._gen.callgate.v1 import types_pb2 as ty
 from .channel import EOF
 
+# The sidecar's `tools_per_message_max`.
+TOOLS_MAX = 1_000
 Condition = Callable[[], bool]
 
 
@@ -281,6 +283,9 @@ class FakeExecutors(ex_rpc.ExecutorServiceServicer):
         elif body == "pong":
             stream.pongs += 1
         elif body == "tool_update":
+            if len(message.tool_update.upsert) + len(message.tool_update.remove) > TOOLS_MAX:
+                stream.dropped.set()
+                return
             self._update(instance, message.tool_update)
         elif body == "drain_request":
             instance.drained.append(message.drain_request)
