@@ -82,8 +82,8 @@ class Signature:
     def read(self, arguments_json: bytes | str) -> dict[str, Any]:
         """The keyword arguments for the function.
 
-        Integers keep every digit, up to the interpreter's own limit
-        (`sys.set_int_max_str_digits`).
+        Integers keep every digit: the sidecar passes none that is beyond the range
+        of a double, and so none that is too long for Python.
 
         Raises:
             ToolError: `arguments_rejected`, with the path of the first problem.

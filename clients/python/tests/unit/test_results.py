@@ -218,6 +218,12 @@ def test_too_large_result_is_an_error_that_keeps_the_stop_flag() -> None:
     assert sealed.result.stop_flag
 
 
+def test_object_counts_as_text_and_as_structured_result() -> None:
+    text = '{"a":"' + "x" * 100 + '"}'
+    assert seal(from_value(json.loads(text))).size == 2 * len(text)
+    assert seal(from_value([json.loads(text)])).size == len(text) + 2
+
+
 def test_too_many_parts_are_an_error() -> None:
     assert not seal(ToolResult(tuple(Text(str(n)) for n in range(64)))).result.is_error
     assert seal(ToolResult(tuple(Text(str(n)) for n in range(65)))).result.is_error

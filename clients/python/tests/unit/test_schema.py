@@ -294,3 +294,21 @@ def test_name_that_only_some_sidecars_take_is_a_warning(caplog: pytest.LogCaptur
 def test_concurrency_that_is_none_is_refused(most: int) -> None:
     with pytest.raises(ToolDefinitionError, match="max_concurrency must be 1 to"):
         Tool(takes_nothing, max_concurrency=most)
+
+
+def test_only_decimals_keep_every_digit_of_a_fraction() -> None:
+    def exact(kept: Decimal, many: dict[str, Decimal], loose: dict[str, Any]) -> None: ...
+
+    def loose(loose: dict[str, Any]) -> None: ...
+
+    digits = "1.000000000000000000000001"
+    one = {"a": Decimal(digits)}
+    text = f'"loose":{{"a":{digits}}}'
+    assert Signature(exact).read(f'{{"kept":{digits},"many":{{"a":{digits}}},{text}}}') == {
+        "kept": Decimal(digits),
+        "many": one,
+        "loose": one,
+    }
+    (read,) = Signature(loose).read(f"{{{text}}}").values()
+    assert read == {"a": 1.0}
+    assert type(read["a"]) is float
