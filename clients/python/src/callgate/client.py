@@ -35,7 +35,7 @@ from .registry import ProviderFormat, ServerInfo, ToolList
 from .result import CallResult
 from .schema import Dialect
 from .tool import Handler, Kind, Risk, Tool
-from .turns import CallState, Results, Run, ToolCall, Turn, TurnInfo, TurnState
+from .turns import CallState, Results, Run, ToolCall, Turn, TurnInfo, TurnState, check_calls, check_type
 
 log = logging.getLogger("callgate")
 
@@ -506,11 +506,28 @@ class Client:
             traceparent: W3C trace context.
             carrier: "stream" shares one stream among all turns, which is cheaper.
 
+        Raises:
+            TypeError, ValueError: An argument is of the wrong type, or two exclude each other.
+
         Raises (when awaited):
             RunNotActive, Conflict, InvalidRequest, LimitExceeded, Unavailable: The
                 sidecar refused the turn; nothing ran.
             ConnectionLost: The sidecar stayed away. The turn may go on.
         """
+        check_calls(calls)
+        check_type("turn_id", turn_id, str, type(None))
+        check_type("model_message", model_message, bytes)
+        for what, value in (
+            ("session_id", session_id),
+            ("finish_reason", finish_reason),
+            ("run_id", run_id),
+            ("toolset", toolset),
+            ("tool_snapshot_id", tool_snapshot_id),
+            ("traceparent", traceparent),
+        ):
+            check_type(what, value, str)
+        check_type("max_parallel", max_parallel, int, type(None))
+        check_type("timeout", timeout, int, float, type(None))
         if calls and openai_message is not None:
             raise ValueError("give calls or openai_message, not both")
         request = run_request(
@@ -565,6 +582,8 @@ class Client:
         `after_sequence` and `epoch` are those of the last event seen; 0: from the
         beginning. Raises `NotFound` when awaited if there is no such turn.
         """
+        check_type("turn_id", turn_id, str)
+        check_type("session_id", session_id, str)
         view = convert_turns.view(results=results, output=output, progress=progress, results_format=None)
 
         def source() -> RpcSource:

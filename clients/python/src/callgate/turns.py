@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from .context import OutputChannel
 from .errors import CallgateError
@@ -48,6 +48,25 @@ class ToolCall:
             # A lone surrogate must arrive as what it is, broken, and be refused there.
             return self.arguments.encode("utf-8", "surrogatepass")
         return to_json(dict(self.arguments)).encode("utf-8", "surrogatepass")
+
+
+def check_type(what: str, value: object, *allowed: type) -> None:
+    """Raises a TypeError that names the argument, in place of one from deep inside protobuf."""
+    if not isinstance(value, allowed):
+        names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in allowed)
+        raise TypeError(f"{what} must be {names}, not {type(value).__name__}")
+
+
+def check_calls(calls: object) -> None:
+    """Raises a TypeError unless these are calls."""
+    check_type("calls", calls, Sequence)
+    for index, call in enumerate(cast("Sequence[object]", calls)):
+        where = f"calls[{index}]"
+        check_type(where, call, ToolCall)
+        made = cast(ToolCall, call)
+        check_type(f"{where}.call_id", made.call_id, str)
+        check_type(f"{where}.name", made.name, str)
+        check_type(f"{where}.arguments", made.arguments, Mapping, str, bytes)
 
 
 @dataclass(frozen=True, slots=True)

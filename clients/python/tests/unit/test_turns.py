@@ -352,10 +352,34 @@ async def test_same_turn_twice_on_one_client_is_a_conflict(fake_sidecar: FakeSid
         await client.wait_ready()
         first = asyncio.ensure_future(client.run_turn("s", [ToolCall("a", "wait")], turn_id="t1"))
         await fake_sidecar.until(lambda: "t1" in fake_sidecar.turns.turns)
-        with pytest.raises(Conflict):
+        with pytest.raises(Conflict, match="follows turn 't1' already") as caught:
             await client.run_turn("s", [ToolCall("a", "wait")], turn_id="t1")
+        assert caught.value.code == "turn_already_followed"
+        second = asyncio.ensure_future(client.attach_turn("t1"))
         gate.set()
-        await first
+        assert (await second)["a"].text == (await first)["a"].text == "done"
+
+
+@pytest.mark.parametrize(
+    ("calls", "options", "message"),
+    [
+        ([("a", "shout", {})], {}, r"calls\[0\] must be ToolCall, not tuple"),
+        ("shout", {}, r"calls\[0\] must be ToolCall, not str"),
+        (ToolCall("a", "shout"), {}, "calls must be Sequence, not ToolCall"),
+        ([ToolCall(1, "shout")], {}, r"calls\[0\].call_id must be str, not int"),  # type: ignore[arg-type]
+        ([ToolCall("a", None)], {}, r"calls\[0\].name must be str, not NoneType"),  # type: ignore[arg-type]
+        ([ToolCall("a", "shout", [1])], {}, r"calls\[0\].arguments must be Mapping or str or bytes, not list"),  # type: ignore[arg-type]
+        ([], {"turn_id": 5}, "turn_id must be str or None, not int"),
+        ([], {"session_id": None}, "session_id must be str, not NoneType"),
+        ([], {"run_id": 5}, "run_id must be str, not int"),
+        ([], {"timeout": "5"}, "timeout must be int or float or None, not str"),
+        ([], {"model_message": "x"}, "model_message must be bytes, not str"),
+    ],
+)
+def test_wrong_type_is_refused_where_it_is_given(calls: object, options: dict[str, object], message: str) -> None:
+    client = Client("unix:///nowhere")
+    with pytest.raises(TypeError, match=message):
+        client.run_turn(**{"session_id": "s", "calls": calls, **options})  # type: ignore[arg-type]
 
 
 async def test_go_away_moves_running_turns_to_a_new_stream(fake_sidecar: FakeSidecar) -> None:

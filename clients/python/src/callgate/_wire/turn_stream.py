@@ -164,7 +164,9 @@ class TurnMux:
             feed.fail(problem)
             return
         if request.turn_id in self._turns:
-            feed.fail(errors.Conflict("this client already reads this turn", code="call_conflict"))
+            # No conflict of the sidecar's: the turn is well, only its events have a reader.
+            message = f"this client follows turn {request.turn_id!a} already; await that `Turn`, or attach_turn"
+            feed.fail(errors.Conflict(message, code="turn_already_followed"))
             return
         now = asyncio.get_running_loop().time()
         entry = _Entry(request, TurnReader(request.turn_id), feed, now)
