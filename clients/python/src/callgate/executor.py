@@ -513,6 +513,7 @@ class Executor:
         """Warns when the handlers' loop does not get a turn: a handler blocks it.
 
         Only other `async def` handlers suffer; the stream lives on the wire's loop.
+        Without such tools the loop is the program's own, and none of our business.
         """
         warned = False
         while self._handlers is not None:
@@ -526,13 +527,18 @@ class Executor:
             await asyncio.sleep(LAG_WARNING)
             if answered.is_set():
                 warned = False
-            elif not warned:
+            elif not warned and self._has_async():
                 warned = True
                 log.warning(
                     "an `async def` tool has blocked the event loop for %.1f s; "
                     "make it a `def` tool, or await something",
                     time.monotonic() - sent,
                 )
+
+    def _has_async(self) -> bool:
+        """Whether an `async def` tool can be called, or runs on after its removal."""
+        callable_now = (tool for tool, _ in self._active.values())
+        return any(tool.is_async for tool in (*callable_now, *(item.tool for item in self._running)))
 
 
 def _cancel_task(execution: Execution, reason: str) -> None:

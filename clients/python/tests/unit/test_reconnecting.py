@@ -10,6 +10,7 @@ import time
 import grpc
 import pytest
 
+import callgate.executor
 from callgate import (
     Backoff,
     Client,
@@ -19,7 +20,9 @@ from callgate import (
     PermissionDenied,
     RegistrationRefused,
     Superseded,
+    Tool,
     ToolContext,
+    ToolServiceRegistry,
     Unavailable,
 )
 from callgate._gen.callgate.v1 import executor_service_pb2 as ex
@@ -229,6 +232,40 @@ async def test_blocked_event_loop_does_not_stop_the_pings(caplog: pytest.LogCapt
             assert len(instance.hellos) == 1
             assert stream.received.count("ping") >= 9
     assert "has blocked the event loop" in caplog.text
+
+
+class DeafLoop:
+    """An event loop that answers nothing, and is closed after a few questions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def call_soon_threadsafe(self, action: object) -> None:
+        self.asked += 1
+        if self.asked > 3:
+            raise RuntimeError("closed")
+
+
+@pytest.mark.parametrize("has_async", [False, True])
+async def test_blocked_event_loop_is_blamed_on_tools_only_if_some_run_on_it(
+    has_async: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(callgate.executor, "LAG_CHECK_INTERVAL", 0.0)
+    monkeypatch.setattr(callgate.executor, "LAG_WARNING", 0.0)
+
+    def on_thread() -> None:
+        """Runs on a thread."""
+
+    async def on_loop() -> None:
+        """Runs on the loop."""
+
+    executor = callgate.executor.Executor(ToolServiceRegistry(), 1)
+    executor.start(asyncio.get_running_loop(), DeafLoop())  # type: ignore[arg-type]
+    executor.activate(Tool(on_thread), b"")
+    if has_async:
+        executor.activate(Tool(on_loop), b"")
+    await executor.watch_lag()
+    assert ("has blocked the event loop" in caplog.text) is has_async
 
 
 async def test_stream_without_pongs_is_given_up_and_opened_again() -> None:
