@@ -200,10 +200,8 @@ impl Pool {
     /// came last.
     pub(crate) fn tools_of(&self, owner: &OwnerName) -> Vec<SharedTool> {
         let inner = self.inner.lock();
-        let ids = inner.owners.get(owner).map(|owner| &owner.instances);
-        ids.into_iter()
-            .flatten()
-            .filter_map(|id| inner.instances.get(&(owner.clone(), id.clone())))
+        inner
+            .at_owner(owner)
             .filter(|instance| instance.is_present())
             .flat_map(|instance| instance.tools.values().cloned())
             .collect()
@@ -212,11 +210,9 @@ impl Pool {
     /// Whether another instance of the owner runs the tool in another definition.
     pub(crate) fn is_outdone(&self, tool: &Tool, by: &InstanceId) -> bool {
         let inner = self.inner.lock();
-        let ids = inner.owners.get(&tool.owner).map(|owner| &owner.instances);
-        ids.into_iter()
-            .flatten()
-            .filter(|id| *id != by)
-            .filter_map(|id| inner.instances.get(&(tool.owner.clone(), id.clone())))
+        inner
+            .at_owner(&tool.owner)
+            .filter(|instance| instance.about.instance != *by)
             .filter(|instance| instance.is_present())
             .filter_map(|instance| instance.tools.get(&tool.definition.name))
             .any(|other| other.digest != tool.digest)

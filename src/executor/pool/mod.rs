@@ -125,12 +125,19 @@ fn count(number: usize) -> u32 {
 }
 
 impl Inner {
-    fn instances_of<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a Instance> + 'a {
-        let owner = self.owners.get(&tool.owner);
-        let ids = owner.map(|owner| owner.instances.as_slice());
+    /// The owner's instances, in the order in which they came.
+    fn at_owner<'a>(&'a self, owner: &'a OwnerName) -> impl Iterator<Item = &'a Instance> + 'a {
+        let ids = self
+            .owners
+            .get(owner)
+            .map(|owner| owner.instances.as_slice());
         ids.unwrap_or_default()
             .iter()
-            .filter_map(|id| self.instances.get(&(tool.owner.clone(), id.clone())))
+            .filter_map(|id| self.instances.get(&(owner.clone(), id.clone())))
+    }
+
+    fn instances_of<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a Instance> + 'a {
+        self.at_owner(&tool.owner)
             .filter(|instance| instance.runs(&tool.definition.name, &tool.digest))
     }
 
