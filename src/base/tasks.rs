@@ -40,16 +40,20 @@ impl Tasks {
     /// Starts a task whose first part, up to where it waits, runs before this returns.
     ///
     /// For work whose first effects the caller is about to look for: it saves waking both.
-    pub async fn spawn_begun(
+    pub fn spawn_begun(
         &self,
         name: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
-    ) {
+    ) -> impl Future<Output = ()> {
+        // In its box before anybody waits, so that the caller's own task does not hold it, too.
         let mut guarded = Guarded::new(name, work);
-        let begin = |context: &mut Context<'_>| Poll::Ready(Pin::new(&mut guarded).poll(context));
-        if std::future::poll_fn(begin).await.is_pending() {
-            // Polled again at once, so that nothing which woke the caller instead is missed.
-            self.spawn_guarded(guarded);
+        async move {
+            let begin =
+                |context: &mut Context<'_>| Poll::Ready(Pin::new(&mut guarded).poll(context));
+            if std::future::poll_fn(begin).await.is_pending() {
+                // Polled again at once, so that nothing which woke the caller instead is missed.
+                self.spawn_guarded(guarded);
+            }
         }
     }
 

@@ -51,8 +51,9 @@ struct StoreJournal {
 impl RegistryJournal for StoreJournal {
     fn write(&self, record: Record) {
         // A full queue takes it all the same, after what is there.
-        if self.store.append(vec![record.clone()]).is_err() {
-            drop(self.store.commit(vec![record]));
+        let record = std::slice::from_ref(&record);
+        if self.store.append(record).is_err() {
+            drop(self.store.commit(record));
         }
     }
 }

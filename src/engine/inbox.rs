@@ -82,9 +82,9 @@ impl Inbox {
         }
     }
 
-    /// What waits now; nothing if nothing does.
-    pub(super) fn take(&self) -> VecDeque<Item> {
-        std::mem::take(&mut self.inner.lock().items)
+    /// Moves what waits now into `items`, which is empty and leaves its memory for what comes next.
+    pub(super) fn take_into(&self, items: &mut VecDeque<Item>) {
+        std::mem::swap(&mut self.inner.lock().items, items);
     }
 
     /// Output bytes that were dropped since the last time, by call.

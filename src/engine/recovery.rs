@@ -45,7 +45,7 @@ impl Engine {
         if records.is_empty() {
             return Ok(0);
         }
-        answer(self.store.commit(records)).await?;
+        answer(self.store.commit(&records)).await?;
         let count = recovered.len();
         for (turn, machine, run) in recovered {
             self.take_up(turn, machine, run);

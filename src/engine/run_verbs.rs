@@ -103,7 +103,7 @@ impl Engine {
             ended_at: Some(self.now()),
             ..summary
         };
-        answer(self.store.commit(vec![Record::RunEnded(closed.clone())])).await?;
+        answer(self.store.commit(&[Record::RunEnded(closed.clone())])).await?;
         self.runs.set(&closed);
         Ok(closed)
     }

@@ -15,7 +15,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`]: the changes hold here and are tried again, but a crash may lose them.
     pub async fn keep_registry(&self) -> Result<(), EngineError> {
-        answer(self.store.commit(Vec::new())).await
+        answer(self.store.commit(&[])).await
     }
 
     /// Tools that can be called now, by name, seen through a toolset.

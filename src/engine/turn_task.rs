@@ -30,20 +30,22 @@ pub(super) const NEAR_MS: u64 = 2_500;
 /// How long the record of a turn's beginning may wait for the next one, in milliseconds.
 pub(super) const LATER_MS: u64 = 3_000;
 
-/// What performing a list led to at once.
-#[derive(Default)]
-struct Outcome {
+/// A list of effects on its way.
+struct Performing {
+    effects: std::vec::IntoIter<Effect>,
     claimed: Vec<Claimed>,
     unrecorded: Vec<CallIndex>,
+    /// The record that protects what follows does not stand.
+    unprotected: bool,
 }
 
 /// Runs a turn to its end.
-pub(super) async fn run(
+pub(super) fn run(
     engine: Arc<Engine>,
     turn: Arc<Turn>,
     machine: TurnMachine,
     first: Vec<Input>,
-) {
+) -> impl Future<Output = ()> + Send + 'static {
     let mut task = TurnTask {
         engine,
         turn,
@@ -51,37 +53,11 @@ pub(super) async fn run(
         later: Vec::new(),
         later_until: u64::MAX,
     };
-    let mut items: VecDeque<Item> = first
-        .into_iter()
-        .map(|input| Item { input, done: None })
-        .collect();
-    loop {
-        let mut done = Vec::new();
-        while let Some(item) = items.pop_front() {
-            task.take(item.input).await;
-            done.extend(item.done);
-        }
-        task.turn.log.wake();
-        if !done.is_empty() {
-            // Whoever waits for the turn may look at the record next.
-            task.write_later().await;
-        }
-        tell(done);
-        if task.machine.has_ended() {
-            break;
-        }
-        items = task.next().await;
-    }
-    // Whoever still waits learns that there is nothing left to do.
-    tell(
-        task.turn
-            .inbox
-            .take()
-            .into_iter()
-            .filter_map(|item| item.done)
-            .collect(),
-    );
-    task.engine.turn_ended(&task.turn);
+    let inputs = first.into_iter();
+    let items = inputs.map(|input| Item { input, done: None }).collect();
+    // A turn's memory is cold when it comes and when it goes, so a task is kept small: nothing lives
+    // across a wait but what must, and rare waits have a box of their own.
+    async move { task.run(items).await }
 }
 
 fn tell(done: Vec<oneshot::Sender<()>>) {
@@ -102,18 +78,47 @@ struct TurnTask {
 }
 
 impl TurnTask {
-    /// One input and everything that it leads to at once.
-    async fn take(&mut self, input: Input) {
-        let mut next = VecDeque::from([input]);
-        while let Some(input) = next.pop_front() {
-            let effects = self.step(input);
-            let outcome = self.perform(effects).await;
-            if !outcome.unrecorded.is_empty() {
-                next.push_back(Input::DispatchUnrecorded(outcome.unrecorded));
+    async fn run(&mut self, mut items: VecDeque<Item>) {
+        loop {
+            let mut done = Vec::new();
+            while let Some(effects) = self.next_effects(&mut items, &mut done) {
+                self.carry_out(effects).await;
             }
-            if !outcome.claimed.is_empty() {
-                next.push_back(Input::Claimed(outcome.claimed));
+            self.turn.log.wake();
+            if !done.is_empty() {
+                // Whoever waits for the turn may look at the record next.
+                self.write_later().await;
             }
+            tell(done);
+            if self.machine.has_ended() {
+                break;
+            }
+            self.next(&mut items).await;
+        }
+        // Whoever still waits learns that there is nothing left to do.
+        self.turn.inbox.take_into(&mut items);
+        tell(items.drain(..).filter_map(|item| item.done).collect());
+        self.engine.turn_ended(&self.turn);
+    }
+
+    /// What the next item asks for; who waits for it goes to `done`.
+    fn next_effects(
+        &mut self,
+        items: &mut VecDeque<Item>,
+        done: &mut Vec<oneshot::Sender<()>>,
+    ) -> Option<Vec<Effect>> {
+        let item = items.pop_front()?;
+        done.extend(item.done);
+        Some(self.step(item.input))
+    }
+
+    /// Performs effects and everything that they lead to at once.
+    async fn carry_out(&mut self, effects: Vec<Effect>) {
+        let mut follows = VecDeque::new();
+        let mut next = Some(effects);
+        while let Some(effects) = next.take() {
+            self.perform(effects, &mut follows).await;
+            next = follows.pop_front().map(|input| self.step(input));
         }
     }
 
@@ -136,11 +141,11 @@ impl TurnTask {
     ///
     /// Nearly every turn ends long before anything is due, so a timer of its own is only set for a
     /// moment that is near; the sweep nudges the turn when one that was far comes near.
-    async fn next(&mut self) -> VecDeque<Item> {
+    async fn next(&mut self, items: &mut VecDeque<Item>) {
         loop {
-            let items = self.turn.inbox.take();
+            self.turn.inbox.take_into(items);
             if !items.is_empty() {
-                return items;
+                return;
             }
             let due = self
                 .machine
@@ -152,7 +157,8 @@ impl TurnTask {
             }
             if due <= now {
                 let input = Input::DeadlineReached;
-                return VecDeque::from([Item { input, done: None }]);
+                items.push_back(Item { input, done: None });
+                return;
             }
             let due = due.min(self.later_until);
             self.turn.set_due_at(due);
@@ -168,52 +174,79 @@ impl TurnTask {
         }
     }
 
-    /// Performs effects from front to back.
-    async fn perform(&mut self, effects: Vec<Effect>) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Performs effects from front to back. What they lead to goes to `follows`.
+    async fn perform(&mut self, effects: Vec<Effect>, follows: &mut VecDeque<Input>) {
+        let mut performing = Performing {
+            effects: effects.into_iter(),
+            claimed: Vec::new(),
+            unrecorded: Vec::new(),
+            unprotected: false,
+        };
+        while let Some((records, when)) = self.perform_to_record(&mut performing) {
+            performing.unprotected |= self.persist(records, when).await.is_err();
+        }
+        if !performing.unrecorded.is_empty() {
+            follows.push_back(Input::DispatchUnrecorded(performing.unrecorded));
+        }
+        if !performing.claimed.is_empty() {
+            follows.push_back(Input::Claimed(performing.claimed));
+        }
+    }
+
+    /// Performs effects up to the next records, which must be written before anything else. None: all
+    /// are performed.
+    fn perform_to_record(
+        &mut self,
+        performing: &mut Performing,
+    ) -> Option<(Vec<Record>, Durability)> {
         let mut records = Vec::new();
-        let mut barrier: Option<Durability> = None;
-        let mut unrecorded = false;
-        let mut effects = effects.into_iter().peekable();
-        while let Some(effect) = effects.next() {
+        let mut strictest = Durability::After;
+        while let Some(effect) = performing.effects.next() {
             failpoint::pass("engine.effect");
             match effect {
                 Effect::Persist { record, when } => {
                     self.note(&record);
                     records.push(record);
-                    barrier = stricter(barrier, when);
-                    if matches!(effects.peek(), Some(Effect::Persist { .. })) {
-                        continue;
+                    strictest = stricter(strictest, when);
+                    let next = performing.effects.as_slice().first();
+                    if !matches!(next, Some(Effect::Persist { .. })) {
+                        return Some((records, strictest));
                     }
-                    let records = std::mem::take(&mut records);
-                    unrecorded |= self.persist(records, barrier.take()).await.is_err();
                 }
-                Effect::Announce(event) => self.announce(event),
+                Effect::Dispatch(dispatch) if performing.unprotected => {
+                    performing.unrecorded.push(dispatch.call);
+                }
                 Effect::Claim(claim) => {
                     let mailbox = self.turn.inbox.clone();
-                    outcome
-                        .claimed
-                        .extend(self.engine.pool.claim(claim, mailbox));
+                    let claimed = self.engine.pool.claim(claim, mailbox);
+                    performing.claimed.extend(claimed);
                 }
-                Effect::Expect(expect) => {
-                    self.engine.pool.expect(expect, self.turn.inbox.clone());
-                }
-                Effect::Dispatch(dispatch) if unrecorded => outcome.unrecorded.push(dispatch.call),
-                Effect::Dispatch(dispatch) => {
-                    let context = DispatchContext {
-                        output_credit: self.output_credit(),
-                        now_ms: self.engine.clock.now_ms(),
-                    };
-                    self.engine.pool.dispatch(dispatch, context);
-                }
-                Effect::Withdraw(withdraw) => self.engine.pool.withdraw(&withdraw),
-                Effect::Acknowledge { execution, attempt } => {
-                    self.engine.pool.acknowledge(&execution, attempt);
-                }
-                Effect::Finish => self.turn.log.end(),
+                effect => self.act(effect),
             }
         }
-        outcome
+        None
+    }
+
+    /// Performs an effect that leads to nothing at once.
+    fn act(&self, effect: Effect) {
+        match effect {
+            Effect::Announce(event) => self.announce(event),
+            Effect::Expect(expect) => self.engine.pool.expect(expect, self.turn.inbox.clone()),
+            Effect::Dispatch(dispatch) => {
+                let context = DispatchContext {
+                    output_credit: self.output_credit(),
+                    now_ms: self.engine.clock.now_ms(),
+                };
+                self.engine.pool.dispatch(dispatch, context);
+            }
+            Effect::Withdraw(withdraw) => self.engine.pool.withdraw(&withdraw),
+            Effect::Acknowledge { execution, attempt } => {
+                self.engine.pool.acknowledge(&execution, attempt);
+            }
+            Effect::Finish => self.turn.log.end(),
+            // Those that lead to something are performed where that is kept.
+            Effect::Persist { .. } | Effect::Claim(_) => {}
+        }
     }
 
     fn announce(&self, event: Event) {
@@ -248,19 +281,15 @@ impl TurnTask {
         }
     }
 
-    /// Writes records, waiting as long as the strictest of them asks.
-    async fn persist(
-        &mut self,
-        records: Vec<Record>,
-        barrier: Option<Durability>,
-    ) -> Result<(), StoreError> {
+    /// Writes records, waiting as long as `when` asks.
+    async fn persist(&mut self, records: Vec<Record>, when: Durability) -> Result<(), StoreError> {
         let mut records = records;
         if !self.later.is_empty() {
             records.splice(0..0, self.later.drain(..));
             self.later_until = u64::MAX;
         }
-        match barrier {
-            None | Some(Durability::After) => {
+        match when {
+            Durability::After => {
                 if let [Record::TurnAccepted(_)] = records.as_slice() {
                     // Most turns end at once: then one entry says it all.
                     self.later = records;
@@ -270,26 +299,33 @@ impl TurnTask {
                 }
                 Ok(())
             }
-            Some(Durability::BeforeDispatch) => {
+            Durability::BeforeDispatch => {
                 self.turn.log.wake();
-                let written = commit(&self.engine, records.clone()).await;
-                if written.is_err() {
-                    // What stands beside a dispatch holds without it.
-                    records.retain(|record| !matches!(record, Record::CallsDispatched { .. }));
-                    if let [] | [Record::TurnAccepted(_)] = records.as_slice() {
-                        self.later = records;
-                    } else {
-                        self.commit_until_done(records).await;
-                    }
-                }
-                written
+                Box::pin(self.persist_before_dispatch(records)).await
             }
-            Some(Durability::BeforeAnnounce) => {
+            Durability::BeforeAnnounce => {
                 self.turn.log.wake();
-                self.commit_until_done(records).await;
+                Box::pin(self.commit_until_done(records)).await;
                 Ok(())
             }
         }
+    }
+
+    async fn persist_before_dispatch(
+        &mut self,
+        mut records: Vec<Record>,
+    ) -> Result<(), StoreError> {
+        let written = commit(&self.engine, &records).await;
+        if written.is_err() {
+            // What stands beside a dispatch holds without it.
+            records.retain(|record| !matches!(record, Record::CallsDispatched { .. }));
+            if let [] | [Record::TurnAccepted(_)] = records.as_slice() {
+                self.later = records;
+            } else {
+                self.commit_until_done(records).await;
+            }
+        }
+        written
     }
 
     /// Writes what waits to be written together with the next record.
@@ -304,17 +340,17 @@ impl TurnTask {
         if records.is_empty() {
             return;
         }
-        if self.engine.store.append(records.clone()).is_err() {
+        if self.engine.store.append(&records).is_err() {
             // Too much waits: this turn waits with it. What need not be durable is not lost by a store
             // that fails: it is tried like the rest.
-            self.commit_until_done(records).await;
+            Box::pin(self.commit_until_done(records)).await;
         }
     }
 
     /// Tries until the records are durable, or the process leaves.
     async fn commit_until_done(&self, records: Vec<Record>) {
         let mut wait_ms = RETRY_MIN_MS;
-        while let Err(error) = commit(&self.engine, records.clone()).await {
+        while let Err(error) = commit(&self.engine, &records).await {
             tracing::warn!(turn = %self.turn.spec.request.turn, %error, "record waits for the store");
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
@@ -325,7 +361,7 @@ impl TurnTask {
     }
 }
 
-async fn commit(engine: &Engine, records: Vec<Record>) -> Result<(), StoreError> {
+async fn commit(engine: &Engine, records: &[Record]) -> Result<(), StoreError> {
     engine.store.commit(records).await.unwrap_or_else(|_| {
         Err(StoreError::Unavailable {
             problem: "the store is closed".to_owned(),
@@ -333,15 +369,15 @@ async fn commit(engine: &Engine, records: Vec<Record>) -> Result<(), StoreError>
     })
 }
 
-/// Strictest first: a dispatch that must be durable makes the whole list wait, and may fail it.
-fn stricter(one: Option<Durability>, other: Durability) -> Option<Durability> {
+/// A dispatch that must be durable makes the whole list wait, and may fail it.
+fn stricter(one: Durability, other: Durability) -> Durability {
     let rank = |durability: Durability| match durability {
         Durability::After => 0,
         Durability::BeforeAnnounce => 1,
         Durability::BeforeDispatch => 2,
     };
-    match one {
-        Some(one) if rank(one) >= rank(other) => Some(one),
-        Some(_) | None => Some(other),
+    match rank(one) >= rank(other) {
+        true => one,
+        false => other,
     }
 }

@@ -257,7 +257,7 @@ fn call_error(error: pb::ToolError) -> CallError {
 fn content(part: pb::ContentPart) -> Content {
     use pb::content_part::Content as Part;
     match part.content {
-        Some(Part::Text(text)) => Content::Text(text.into()),
+        Some(Part::Text(text)) => Content::Text(text),
         Some(Part::ValueJson(json)) => Content::Json(json),
         Some(Part::Image(media)) => Content::Image(self::media(media)),
         Some(Part::Audio(media)) => Content::Audio(self::media(media)),

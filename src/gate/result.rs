@@ -17,7 +17,7 @@ use super::refusal::{CallError, ErrorLayer, Refusal, is_executor_code};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Plain text.
-    Text(Arc<str>),
+    Text(String),
     /// Any JSON value; the model reads it as text.
     Json(Bytes),
     /// A picture.
@@ -405,7 +405,7 @@ fn cut(result: &mut ToolResult, mut excess: usize) -> bool {
         if let Content::Text(text) = part {
             let keep = text.floor_char_boundary(text.len().saturating_sub(excess));
             excess = excess.saturating_sub(text.len() - keep);
-            *text = Arc::from(text.get(..keep).unwrap_or_default());
+            text.truncate(keep);
         }
     }
     true
@@ -478,16 +478,16 @@ fn cut_to(result: &CallResult, keep: usize) -> CallResult {
             break;
         }
         let before = part.size_bytes();
-        let shorter: Arc<str> = match part {
+        let shorter = match part {
             Content::Text(text) => {
                 let end = text.floor_char_boundary(text.len().saturating_sub(excess));
-                Arc::from(text.get(..end).unwrap_or_default())
+                text.get(..end).unwrap_or_default().to_owned()
             }
             Content::Json(_)
             | Content::Image(_)
             | Content::Audio(_)
             | Content::Resource(_)
-            | Content::ResourceLink(_) => Arc::from(format!("[{before} bytes left out]")),
+            | Content::ResourceLink(_) => format!("[{before} bytes left out]"),
         };
         // A line about a part that is smaller than the line helps nobody.
         if shorter.len() < before {

@@ -268,7 +268,7 @@ pub(super) fn call_error(error: &CallError) -> pb::ToolError {
 fn content(part: &Content) -> pb::ContentPart {
     use pb::content_part::Content as Part;
     let part = match part {
-        Content::Text(text) => Part::Text(text.to_string()),
+        Content::Text(text) => Part::Text(text.clone()),
         Content::Json(json) => Part::ValueJson(json.clone()),
         Content::Image(media) => Part::Image(self::media(media)),
         Content::Audio(media) => Part::Audio(self::media(media)),

@@ -178,9 +178,11 @@ impl EventStream {
         &self.spec
     }
 
-    /// Takes new events in, as one message or, where contents are large, several.
-    fn take(&mut self, taken: Vec<Stamped>) {
+    /// Takes new events in, as one message or, where contents are large, several: the first is
+    /// returned, the others wait.
+    fn take(&mut self, taken: Vec<Stamped>) -> Option<pb::TurnEvents> {
         let mut events = Vec::with_capacity(taken.len());
+        let mut first = None;
         let mut bytes = 0;
         for stamped in taken {
             if matches!(stamped.event, Event::TurnCompleted(_)) {
@@ -192,26 +194,31 @@ impl EventStream {
             if self.view.contents_as_completed || self.view.output {
                 let size = event.encoded_len();
                 if bytes + size + MESSAGE_OVERHEAD > self.view.message_bytes_max {
-                    self.push(std::mem::take(&mut events));
+                    self.add(std::mem::take(&mut events), &mut first);
                     bytes = 0;
                 }
                 bytes += size;
             }
             events.push(event);
         }
-        self.push(events);
+        self.add(events, &mut first);
+        first
     }
 
-    fn push(&mut self, events: Vec<pb::TurnEvent>) {
+    fn add(&mut self, events: Vec<pb::TurnEvent>, first: &mut Option<pb::TurnEvents>) {
         if events.is_empty() {
             return;
         }
-        self.ready.push_back(pb::TurnEvents {
+        let message = pb::TurnEvents {
             turn_id: self.spec.request.turn.to_string(),
             epoch: self.epoch,
             snapshot: None,
             events,
-        });
+        };
+        match first {
+            None => *first = Some(message),
+            Some(_) => self.ready.push_back(message),
+        }
     }
 
     fn event(&self, stamped: Stamped) -> Option<pb::TurnEvent> {
@@ -297,7 +304,11 @@ impl Stream for EventStream {
                 return Poll::Ready(None);
             };
             match std::task::ready!(Pin::new(reader).poll_next(context)) {
-                Some(Taken::Events(events)) => stream.take(events),
+                Some(Taken::Events(events)) => {
+                    if let Some(message) = stream.take(events) {
+                        return Poll::Ready(Some(Ok(message)));
+                    }
+                }
                 Some(Taken::TooSlow { last_sequence }) => {
                     stream.source = Source::Done;
                     return Poll::Ready(Some(Err(TooSlow { last_sequence })));

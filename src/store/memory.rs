@@ -174,12 +174,12 @@ impl State {
 }
 
 impl Store for MemoryStore {
-    fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
-        self.state.lock().take(&records)
+    fn append(&self, records: &[Record]) -> Result<(), StoreError> {
+        self.state.lock().take(records)
     }
 
-    fn commit(&self, records: Vec<Record>) -> Answer<()> {
-        ready(self.state.lock().take(&records))
+    fn commit(&self, records: &[Record]) -> Answer<()> {
+        ready(self.state.lock().take(records))
     }
 
     fn availability(&self) -> watch::Receiver<bool> {

@@ -107,10 +107,10 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]: too much waits already; use [`commit`](Self::commit), which waits.
-    fn append(&self, records: Vec<Record>) -> Result<(), StoreError>;
+    fn append(&self, records: &[Record]) -> Result<(), StoreError>;
 
     /// Writes records, and everything appended before them; answers once they are durable.
-    fn commit(&self, records: Vec<Record>) -> Answer<()>;
+    fn commit(&self, records: &[Record]) -> Answer<()>;
 
     /// Whether the last write went well; changes wake the receiver.
     fn availability(&self) -> watch::Receiver<bool>;

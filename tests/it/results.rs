@@ -82,7 +82,7 @@ struct Expect {
 impl Part {
     fn read(&self) -> Content {
         match self {
-            Part::Text { text } => Content::Text(Arc::from(text.as_str())),
+            Part::Text { text } => Content::Text(text.clone()),
             Part::Json { json } => Content::Json(Bytes::from(json.clone())),
             Part::Image { image, mime_type } => Content::Image(Media {
                 data: Bytes::from(image.clone()),

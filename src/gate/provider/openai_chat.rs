@@ -244,7 +244,7 @@ fn text_of(result: &CallResult, losses: &mut Vec<Loss>) -> String {
         match part {
             // The error's own words are often the first part as well: once is enough.
             Content::Text(text) if position == 0 && says(result, text) => {}
-            Content::Text(text) => lines.push(text.to_string()),
+            Content::Text(text) => lines.push(text.clone()),
             Content::Json(json) => lines.push(String::from_utf8_lossy(json).into_owned()),
             Content::Image(_)
             | Content::Audio(_)

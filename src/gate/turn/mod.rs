@@ -250,7 +250,9 @@ impl TurnMachine {
 
     /// The one order in which everything leaves a step: record, tell, do.
     fn take_effects(&mut self) -> Vec<Effect> {
-        let mut effects = std::mem::take(&mut self.persist);
+        let count = self.persist.len() + self.announce.len() + self.act.len() + 1;
+        let mut effects = Vec::with_capacity(count);
+        effects.append(&mut self.persist);
         effects.extend(self.announce.drain(..).map(Effect::Announce));
         effects.append(&mut self.act);
         if self.ended {

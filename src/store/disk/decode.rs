@@ -273,7 +273,7 @@ fn content_of(part: super::Content) -> Result<Content, Unreadable> {
         mime_type: part.mime_type,
     };
     Ok(match part.kind {
-        content::TEXT => Content::Text(Arc::from(part.text)),
+        content::TEXT => Content::Text(part.text),
         content::JSON => Content::Json(part.data),
         content::IMAGE => Content::Image(media(part)),
         content::AUDIO => Content::Audio(media(part)),

@@ -166,7 +166,7 @@ impl Source<'_> {
             mime_type: source.text(),
         };
         match self.byte() % 6 {
-            0 => GateContent::Text(Arc::from(self.text())),
+            0 => GateContent::Text(self.text()),
             1 => GateContent::Json(self.bytes()),
             2 => GateContent::Image(media(self)),
             3 => GateContent::Audio(media(self)),

@@ -188,17 +188,15 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
-        let bytes = encode(&records)?;
-        self.queue.append(&bytes, records.len())
+    fn append(&self, records: &[Record]) -> Result<(), StoreError> {
+        self.queue
+            .append(records.len(), |out: &mut Vec<u8>| encode(records, out))
     }
 
-    fn commit(&self, records: Vec<Record>) -> Answer<()> {
+    fn commit(&self, records: &[Record]) -> Answer<()> {
         let (reply, answer) = oneshot::channel();
-        match encode(&records) {
-            Ok(bytes) => self.queue.commit(&bytes, records.len(), reply),
-            Err(error) => drop(reply.send(Err(error))),
-        }
+        let write = |out: &mut Vec<u8>| encode(records, out);
+        self.queue.commit(records.len(), write, reply);
         answer
     }
 
@@ -277,19 +275,17 @@ impl Counters {
     }
 }
 
-/// Encodes records, each behind its length.
-fn encode(records: &[Record]) -> Result<Vec<u8>, StoreError> {
-    // One turn's record is mostly smaller; a larger one grows the buffer.
-    let mut bytes = Vec::with_capacity(records.len() * 768);
+/// Appends records, each behind its length.
+fn encode(records: &[Record], out: &mut Vec<u8>) -> Result<(), StoreError> {
     for record in records {
-        let length = frame::push(&mut bytes, |out| disk::encode(record, out));
+        let length = frame::push(out, |out| disk::encode(record, out));
         if length > frame::RECORD_BYTES_MAX {
             return Err(StoreError::Unavailable {
                 problem: format!("a record of {length} bytes is larger than the store takes"),
             });
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 fn start(

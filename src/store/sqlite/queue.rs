@@ -22,9 +22,10 @@ const GROUP_BYTES: usize = 4 << 20;
 /// Commits from which a group takes nothing more: measured, more gained nothing.
 const GROUP_COMMITS: usize = 256;
 /// Bytes from which a group is written at once, whoever waits.
-const GROUP_FULL_BYTES: usize = 256 << 10;
-/// How long appended records wait for company.
-const LINGER: Duration = Duration::from_millis(5);
+const GROUP_FULL_BYTES: usize = 1 << 20;
+/// How long appended records wait for company. A group costs as much as twenty turns, whatever is in
+/// it, and nobody waits for what is appended.
+const LINGER: Duration = Duration::from_millis(25);
 
 /// Records that are committed together, and who waits for them.
 #[derive(Default)]
@@ -127,6 +128,11 @@ pub(super) struct Queue {
     bounds: Bounds,
 }
 
+/// Appends the bytes of records.
+pub(super) trait Write: FnOnce(&mut Vec<u8>) -> Result<(), StoreError> {}
+
+impl<F: FnOnce(&mut Vec<u8>) -> Result<(), StoreError>> Write for F {}
+
 /// What else the writer has to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Background {
@@ -172,20 +178,17 @@ impl Queue {
         }
     }
 
-    /// Queues records for some time soon.
-    pub(super) fn append(&self, bytes: &[u8], records: usize) -> Result<(), StoreError> {
+    /// Queues records for some time soon. `write` appends their bytes where they will be read from, so
+    /// that a large result is not copied once more.
+    pub(super) fn append(&self, records: usize, write: impl Write) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(closed());
         }
-        if state.bytes + bytes.len() > self.bounds.bytes
-            || state.records + records > self.bounds.records
-        {
-            return Err(StoreError::Unavailable {
-                problem: String::from("too much waits to be written"),
-            });
+        if state.records + records > self.bounds.records {
+            return Err(too_much());
         }
-        let full = state.push(bytes, records).bytes.len() >= GROUP_FULL_BYTES;
+        let full = state.push(records, write, self.bounds.bytes)?.bytes.len() >= GROUP_FULL_BYTES;
         let wakes = match state.sleep {
             Sleep::Awake => false,
             Sleep::Light => full && !state.urgent,
@@ -197,16 +200,24 @@ impl Queue {
     }
 
     /// Queues records that somebody waits for.
-    pub(super) fn commit(&self, bytes: &[u8], records: usize, reply: Reply<()>) {
+    pub(super) fn commit(&self, records: usize, write: impl Write, reply: Reply<()>) {
         let mut state = self.state.lock();
         if state.closed {
             let _ = reply.send(Err(closed()));
             return;
         }
-        let group = state.push(bytes, records);
+        let before = state.bytes;
+        let group = match state.push(records, write, usize::MAX) {
+            Ok(group) => group,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        };
         let end = group.bytes.len();
-        group.commits.push(Commit {
-            bytes: end - bytes.len()..end,
+        let added = state.bytes - before;
+        state.open.commits.push(Commit {
+            bytes: end - added..end,
             records,
             reply,
         });
@@ -222,7 +233,7 @@ impl Queue {
             return;
         }
         let closes = matches!(job, Job::Close(_));
-        state.push(&[], 0).then.push(job);
+        state.open_group().then.push(job);
         state.closed |= closes;
         self.make_urgent(state);
     }
@@ -365,17 +376,39 @@ impl State {
         self.full.is_empty() && self.open.is_empty()
     }
 
-    /// Adds records to the open group, or to a new one if it takes nothing more.
-    fn push(&mut self, bytes: &[u8], records: usize) -> &mut Group {
+    /// The group that is being filled; a new one if it takes nothing more.
+    fn open_group(&mut self) -> &mut Group {
         if !self.open.takes_more() {
             let full = self.take_open();
             self.full.push_back(full);
         }
-        self.bytes += bytes.len();
-        self.records += records;
-        self.open.bytes.extend_from_slice(bytes);
-        self.open.records += records;
         &mut self.open
+    }
+
+    /// Adds records to the open group. What cannot be written, or would make more than `bytes_max`
+    /// wait, leaves nothing behind.
+    fn push(
+        &mut self,
+        records: usize,
+        write: impl Write,
+        bytes_max: usize,
+    ) -> Result<&mut Group, StoreError> {
+        let waiting = self.bytes;
+        let group = self.open_group();
+        let before = group.bytes.len();
+        let mut written = write(&mut group.bytes);
+        let added = group.bytes.len() - before;
+        if waiting + added > bytes_max {
+            written = written.and(Err(too_much()));
+        }
+        if let Err(error) = written {
+            group.bytes.truncate(before);
+            return Err(error);
+        }
+        group.records += records;
+        self.bytes += added;
+        self.records += records;
+        Ok(&mut self.open)
     }
 
     fn pop(&mut self) -> Option<Group> {
@@ -413,6 +446,12 @@ pub(super) fn refuse(job: Job, error: &StoreError) {
         Job::Read(read) => read.refuse(error.clone()),
         Job::Forget { reply, .. } => drop(reply.send(Err(error.clone()))),
         Job::Close(reply) => drop(reply.send(Err(error.clone()))),
+    }
+}
+
+fn too_much() -> StoreError {
+    StoreError::Unavailable {
+        problem: String::from("too much waits to be written"),
     }
 }
 

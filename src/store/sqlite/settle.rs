@@ -36,8 +36,10 @@ pub(super) struct Placed {
     pub(super) turns: usize,
 }
 
-/// Records from which a group is worth being split.
+/// Records from which a group is worth being split, or bytes: what is copied costs as much as what is
+/// looked up.
 const SPLIT_RECORDS: usize = 64;
+const SPLIT_BYTES: usize = 64 << 10;
 
 /// What the settler knows between transactions; it changes only with a commit.
 #[derive(Debug, Clone, Default)]
@@ -99,7 +101,7 @@ impl Settler {
         records: usize,
     ) -> rusqlite::Result<Placed> {
         let records_of = live::records(seq, bytes).flatten();
-        if records < SPLIT_RECORDS {
+        if records < SPLIT_RECORDS && bytes.len() < SPLIT_BYTES {
             insert_row(connection, seq, bytes)?;
             let of_turns = records_of.filter(|record| record.head.kind.is_of_turn());
             self.in_journal

@@ -36,13 +36,13 @@ fn a_failing_disk_fails_commits_keeps_appends_and_recovers() {
     let turns: Vec<_> = (0..5)
         .map(|n| spec("s", &format!("t{n}"), "r", n))
         .collect();
-    good(store.commit(vec![accepted(&turns[0])]));
+    good(store.commit(&[accepted(&turns[0])]));
     // Another program that writes is as good as a disk that does not.
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    store.append(vec![accepted(&turns[1])]).unwrap();
+    store.append(&[accepted(&turns[1])]).unwrap();
     let refused = store
-        .commit(vec![accepted(&turns[2])])
+        .commit(&[accepted(&turns[2])])
         .blocking_recv()
         .unwrap();
     assert!(
@@ -50,9 +50,9 @@ fn a_failing_disk_fails_commits_keeps_appends_and_recovers() {
         "{refused:?}"
     );
     wait_for(&store, false);
-    store.append(vec![accepted(&turns[3])]).unwrap();
+    store.append(&[accepted(&turns[3])]).unwrap();
     let refused = store
-        .commit(vec![accepted(&turns[2])])
+        .commit(&[accepted(&turns[2])])
         .blocking_recv()
         .unwrap();
     assert!(
@@ -63,7 +63,7 @@ fn a_failing_disk_fails_commits_keeps_appends_and_recovers() {
     assert_eq!(read(&store, "s", "t1"), None);
     other.execute_batch("ROLLBACK").unwrap();
     wait_for(&store, true);
-    good(store.commit(vec![accepted(&turns[4])]));
+    good(store.commit(&[accepted(&turns[4])]));
     let page = good(store.list_turns(TurnFilter {
         limit: 9,
         ..TurnFilter::default()
@@ -88,7 +88,7 @@ fn what_is_refused_was_never_queued() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(
         store
-            .commit(vec![accepted(&spec("s", "c", "r", 0))])
+            .commit(&[accepted(&spec("s", "c", "r", 0))])
             .blocking_recv()
             .unwrap()
             .is_err()
@@ -96,7 +96,7 @@ fn what_is_refused_was_never_queued() {
     let outcomes: Vec<_> = (0..5)
         .map(|n| {
             store
-                .append(vec![accepted(&spec("s", &format!("t{n}"), "r", n))])
+                .append(&[accepted(&spec("s", &format!("t{n}"), "r", n))])
                 .is_ok()
         })
         .collect();
@@ -116,9 +116,7 @@ fn closing_on_a_failing_disk_says_what_is_lost() {
     let (store, _) = SqliteStore::open(&place.path(), impatient()).unwrap();
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    store
-        .append(vec![accepted(&spec("s", "t", "r", 1))])
-        .unwrap();
+    store.append(&[accepted(&spec("s", "t", "r", 1))]).unwrap();
     let closed = store.close().blocking_recv().unwrap();
     assert!(
         matches!(closed, Err(StoreError::Unavailable { .. })),
@@ -131,10 +129,10 @@ fn a_closed_store_refuses_everything() {
     let place = Place::new();
     let (store, _) = place.open();
     let turn = spec("s", "t", "r", 1);
-    store.append(vec![accepted(&turn)]).unwrap();
+    store.append(&[accepted(&turn)]).unwrap();
     good(store.close());
-    assert!(store.append(vec![accepted(&turn)]).is_err());
-    assert!(store.commit(Vec::new()).blocking_recv().unwrap().is_err());
+    assert!(store.append(&[accepted(&turn)]).is_err());
+    assert!(store.commit(&[]).blocking_recv().unwrap().is_err());
     assert!(
         store
             .read_turn(key("s", "t"))
@@ -153,9 +151,9 @@ fn a_kill_after_any_commit_loses_nothing_that_was_committed() {
     let (store, _) = place.open();
     for n in 0..24 {
         let turn = spec("s", &format!("t{n}"), "r", n);
-        good(store.commit(vec![accepted(&turn)]));
+        good(store.commit(&[accepted(&turn)]));
         if n % 2 == 0 {
-            good(store.commit(vec![dispatched(&turn, 0, 1), ended(&turn, n + 1)]));
+            good(store.commit(&[dispatched(&turn, 0, 1), ended(&turn, n + 1)]));
         }
         if n % 7 == 3 {
             settle(&store);
@@ -172,7 +170,7 @@ fn a_kill_after_any_commit_loses_nothing_that_was_committed() {
             ..TurnFilter::default()
         }));
         assert_eq!(page.turns.len() as u64, n + 1, "after turn {n}");
-        good(copied.commit(vec![accepted(&spec("s", "new", "r", n + 1))]));
+        good(copied.commit(&[accepted(&spec("s", "new", "r", n + 1))]));
         assert!(read(&copied, "s", "new").is_some());
     }
 }
@@ -244,7 +242,7 @@ fn a_full_disk_recovers_when_it_has_room_again() {
     let mut last_good = 0;
     let refused = (0..).find_map(|n| {
         let turn = spec("s", &format!("t{n}"), "r", n);
-        let outcome = store.commit(vec![accepted(&turn)]).blocking_recv().unwrap();
+        let outcome = store.commit(&[accepted(&turn)]).blocking_recv().unwrap();
         last_good = n;
         outcome.err()
     });
@@ -255,13 +253,13 @@ fn a_full_disk_recovers_when_it_has_room_again() {
     wait_for(&store, false);
     assert!(read(&store, "s", &format!("t{}", last_good - 1)).is_some());
     store
-        .append(vec![accepted(&spec("s", "kept", "r", 1))])
+        .append(&[accepted(&spec("s", "kept", "r", 1))])
         .unwrap();
     disk.grow("60m");
     wait_for(&store, true);
     assert!(read(&store, "s", "kept").is_some());
     assert_eq!(read(&store, "s", &format!("t{last_good}")), None);
-    good(store.commit(vec![accepted(&spec("s", "after", "r", 1))]));
+    good(store.commit(&[accepted(&spec("s", "after", "r", 1))]));
     drop(store);
     let (store, restored) = SqliteStore::open(&path, SqliteOptions::default()).unwrap();
     assert_eq!(restored.open_turns.len() as u64, last_good + 2);

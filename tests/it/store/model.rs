@@ -152,15 +152,15 @@ proptest! {
             match step {
                 Step::Write { what, turn: n, durable } => {
                     let record = record(what, &turn(n, at), at);
-                    good(model.commit(vec![record.clone()]));
+                    good(model.commit(&[record.clone()]));
                     match durable {
-                        true => good(store.commit(vec![record])),
-                        false => store.append(vec![record]).unwrap(),
+                        true => good(store.commit(&[record])),
+                        false => store.append(&[record]).unwrap(),
                     }
                 }
                 Step::Burst(ways) => {
-                    good(model.commit(burst(&ways, at)));
-                    good(store.commit(burst(&ways, at)));
+                    good(model.commit(&burst(&ways, at)));
+                    good(store.commit(&burst(&ways, at)));
                 }
                 Step::Settle => settle(&store),
                 Step::Reopen => {

@@ -14,7 +14,7 @@ fn a_new_store_is_empty_and_private() {
     let place = Place::new();
     let (store, restored) = place.open();
     assert!(restored.open_turns.is_empty());
-    good(store.commit(vec![accepted(&spec("s", "t", "r", 1))]));
+    good(store.commit(&[accepted(&spec("s", "t", "r", 1))]));
     for ending in ["", "-wal", ".lock"] {
         let path = format!("{}{ending}", place.path().display());
         let mode =
@@ -29,11 +29,11 @@ fn an_open_turn_comes_back_with_everything_known_of_it() {
     let turn = spec("s", "t", "r", 5);
     for settled in [false, true] {
         let (store, _) = place.open();
-        good(store.commit(vec![accepted(&turn), dispatched(&turn, 0, 1)]));
+        good(store.commit(&[accepted(&turn), dispatched(&turn, 0, 1)]));
         if settled {
             settle(&store);
         }
-        good(store.commit(vec![
+        good(store.commit(&[
             dispatched(&turn, 0, 2),
             dispatched(&turn, 1, 1),
             call_ended(&turn, 0, 9),
@@ -69,11 +69,13 @@ fn only_turns_that_have_not_ended_are_restored_oldest_first() {
     let turns: Vec<_> = (0..6)
         .map(|n| spec("s", &format!("t{n}"), "r", n))
         .collect();
-    good(store.commit(turns.iter().take(3).map(accepted).collect()));
-    good(store.commit(vec![ended(&turns[1], 20)]));
+    let first: Vec<_> = turns.iter().take(3).map(accepted).collect();
+    good(store.commit(&first));
+    good(store.commit(&[ended(&turns[1], 20)]));
     settle(&store);
-    good(store.commit(turns.iter().skip(3).map(accepted).collect()));
-    good(store.commit(vec![ended(&turns[0], 21), ended(&turns[4], 22)]));
+    let rest: Vec<_> = turns.iter().skip(3).map(accepted).collect();
+    good(store.commit(&rest));
+    good(store.commit(&[ended(&turns[0], 21), ended(&turns[4], 22)]));
     drop(store);
     let (_store, restored) = place.open();
     let names: Vec<_> = restored
@@ -89,12 +91,14 @@ fn tools_come_back_in_order_with_generations() {
     let place = Place::new();
     let mut registry = Registry::default();
     let (store, _) = place.open();
-    good(store.commit(tools(&mut registry, &["write", "read", "gone"], "first")));
+    good(store.commit(&tools(&mut registry, &["write", "read", "gone"], "first")));
     settle(&store);
-    good(store.commit(tools(&mut registry, &["read"], "second")));
-    good(store.commit(vec![Record::ToolRemoved(
-        callgate::gate::ids::ToolName::trusted("gone"),
-    )]));
+    good(store.commit(&tools(&mut registry, &["read"], "second")));
+    good(store.commit(
+        &[Record::ToolRemoved(callgate::gate::ids::ToolName::trusted(
+            "gone",
+        ))],
+    ));
     for settled in [false, true] {
         if settled {
             settle(&store);
@@ -126,14 +130,14 @@ fn tools_come_back_in_order_with_generations() {
 fn toolsets_come_back_with_bases_first() {
     let place = Place::new();
     let (store, _) = place.open();
-    good(store.commit(vec![
+    good(store.commit(&[
         toolset("z", "", 1),
         toolset("m", "z", 2),
         toolset("gone", "", 3),
     ]));
     settle(&store);
-    good(store.commit(vec![toolset("a", "m", 4), toolset("z", "", 5)]));
-    good(store.commit(vec![Record::ToolsetDeleted(String::from("gone"))]));
+    good(store.commit(&[toolset("a", "m", 4), toolset("z", "", 5)]));
+    good(store.commit(&[Record::ToolsetDeleted(String::from("gone"))]));
     drop(store);
     let (_store, restored) = place.open();
     let found: Vec<_> = restored
@@ -215,7 +219,7 @@ fn a_creation_that_was_cut_off_is_begun_anew() {
     let place = Place::new();
     fs::write(format!("{}.new", place.path().display()), b"half").unwrap();
     let (store, _) = place.open();
-    good(store.commit(vec![accepted(&spec("s", "t", "r", 1))]));
+    good(store.commit(&[accepted(&spec("s", "t", "r", 1))]));
 }
 
 #[test]
@@ -288,12 +292,12 @@ fn write_sample(place: &Place) {
     let turn = |name, at| spec("session", name, "run", at);
     let (ended_settled, open_settled) = (turn("ended-settled", 10), turn("open-settled", 20));
     let (ended_now, open) = (turn("ended", 30), turn("open", 40));
-    good(store.commit(tools(&mut registry, &["read", "write"], "text")));
-    good(store.commit(vec![toolset("view", "", 1), accepted(&ended_settled)]));
-    good(store.commit(vec![accepted(&open_settled), ended(&ended_settled, 12)]));
+    good(store.commit(&tools(&mut registry, &["read", "write"], "text")));
+    good(store.commit(&[toolset("view", "", 1), accepted(&ended_settled)]));
+    good(store.commit(&[accepted(&open_settled), ended(&ended_settled, 12)]));
     settle(&store);
-    good(store.commit(vec![toolset("narrow", "view", 2), accepted(&ended_now)]));
-    good(store.commit(vec![dispatched(&open_settled, 0, 1), ended(&ended_now, 32)]));
-    good(store.commit(vec![accepted(&open)]));
+    good(store.commit(&[toolset("narrow", "view", 2), accepted(&ended_now)]));
+    good(store.commit(&[dispatched(&open_settled, 0, 1), ended(&ended_now, 32)]));
+    good(store.commit(&[accepted(&open)]));
     good(store.close());
 }

@@ -16,9 +16,9 @@ fn a_read_sees_what_was_appended_before_it() {
     let place = Place::new();
     let (store, _) = place.open();
     let turn = spec("s", "t", "r", 1);
-    store.append(vec![accepted(&turn)]).unwrap();
+    store.append(&[accepted(&turn)]).unwrap();
     assert_eq!(read(&store, "s", "t").unwrap().spec, *turn);
-    store.append(vec![ended(&turn, 4)]).unwrap();
+    store.append(&[ended(&turn, 4)]).unwrap();
     assert!(read(&store, "s", "t").unwrap().completed.is_some());
     assert_eq!(store.figures().settled_records, 0);
     assert_eq!(read(&store, "other", "t"), None);
@@ -41,7 +41,7 @@ fn a_turn_reads_the_same_wherever_its_records_are() {
             if written == settled_after {
                 settle(&store);
             }
-            good(store.commit(vec![record.clone()]));
+            good(store.commit(&[record.clone()]));
         }
         if settled_after == records.len() {
             settle(&store);
@@ -63,9 +63,9 @@ fn what_is_committed_carries_everything_appended_before_it() {
         .map(|n| spec("s", &format!("t{n}"), "r", n))
         .collect();
     for turn in &turns {
-        store.append(vec![accepted(turn)]).unwrap();
+        store.append(&[accepted(turn)]).unwrap();
     }
-    good(store.commit(vec![ended(&turns[0], 99)]));
+    good(store.commit(&[ended(&turns[0], 99)]));
     let (_copy, restored) = super::open::copy_of(&place).open();
     let names: Vec<_> = restored
         .open_turns
@@ -81,12 +81,12 @@ fn a_turn_id_is_found_in_every_session_newest_first() {
     let (store, _) = place.open();
     for session in 0..6 {
         let turn = spec(&format!("s{session}"), "t", "r", session);
-        good(store.commit(vec![accepted(&turn), ended(&turn, session)]));
+        good(store.commit(&[accepted(&turn), ended(&turn, session)]));
     }
     settle(&store);
     for session in 6..10 {
         let turn = spec(&format!("s{session}"), "t", "r", session);
-        good(store.commit(vec![accepted(&turn)]));
+        good(store.commit(&[accepted(&turn)]));
         if session == 7 {
             settle(&store);
         }
@@ -105,11 +105,11 @@ fn a_key_that_is_taken_again_after_its_end_names_the_newer_turn() {
     let place = Place::new();
     let (store, _) = place.open();
     let (old, new) = (spec("s", "t", "r", 1), spec("s", "t", "r", 50));
-    good(store.commit(vec![accepted(&old), ended(&old, 2)]));
+    good(store.commit(&[accepted(&old), ended(&old, 2)]));
     settle(&store);
-    good(store.commit(vec![accepted(&new)]));
+    good(store.commit(&[accepted(&new)]));
     assert_eq!(read(&store, "s", "t").unwrap().spec, *new);
-    good(store.commit(vec![ended(&new, 51)]));
+    good(store.commit(&[ended(&new, 51)]));
     settle(&store);
     assert_eq!(read(&store, "s", "t").unwrap().spec, *new);
     assert_eq!(good(store.find_turn(TurnId::trusted("t"))), [key("s", "t")]);
@@ -125,14 +125,14 @@ fn a_run_counts_the_highest_round_and_keeps_its_end() {
         turn.round = round;
         std::sync::Arc::new(turn)
     };
-    good(store.commit(vec![accepted(&round(1)), accepted(&round(3))]));
+    good(store.commit(&[accepted(&round(1)), accepted(&round(3))]));
     settle(&store);
-    good(store.commit(vec![accepted(&round(2))]));
+    good(store.commit(&[accepted(&round(2))]));
     let run = run_of(&store).unwrap();
     assert_eq!((run.state, run.rounds), (RunState::Active, 3));
-    good(store.commit(vec![cancelling(&round(3), "enough", 8)]));
+    good(store.commit(&[cancelling(&round(3), "enough", 8)]));
     settle(&store);
-    good(store.commit(vec![ended(&round(2), 9)]));
+    good(store.commit(&[ended(&round(2), 9)]));
     let run = run_of(&store).unwrap();
     assert_eq!(
         (run.state, run.rounds, run.ended_at),
@@ -147,8 +147,8 @@ fn a_run_that_ended_outside_of_a_turn_is_over() {
     let place = Place::new();
     let (store, _) = place.open();
     let turn = spec("s", "t", "r", 1);
-    good(store.commit(vec![accepted(&turn), ended(&turn, 2)]));
-    good(store.commit(vec![Record::RunEnded(run(&turn, RunState::Completed, 5))]));
+    good(store.commit(&[accepted(&turn), ended(&turn, 2)]));
+    good(store.commit(&[Record::RunEnded(run(&turn, RunState::Completed, 5))]));
     for _ in 0..2 {
         let found = run_of(&store).unwrap();
         assert_eq!(
@@ -167,9 +167,9 @@ fn pages_leave_nothing_out_while_turns_come_and_end() {
         .map(|n| spec("s", &format!("t{n}"), "r", n))
         .collect();
     for turn in &turns[..40] {
-        store.append(vec![accepted(turn)]).unwrap();
+        store.append(&[accepted(turn)]).unwrap();
         if turn.accepted_at.0 % 3 == 0 {
-            store.append(vec![ended(turn, 70)]).unwrap();
+            store.append(&[ended(turn, 70)]).unwrap();
         }
         if turn.accepted_at.0 % 16 == 0 {
             settle(&store);
@@ -189,18 +189,14 @@ fn pages_leave_nothing_out_while_turns_come_and_end() {
         seen.extend(page.turns.iter().map(|turn| turn.spec.accepted_at.0));
         let Some(next) = page.next else { break };
         filter.before = Some(next);
-        store
-            .append(coming.by_ref().take(3).map(accepted).collect())
-            .unwrap();
-        store
-            .append(
-                ending
-                    .by_ref()
-                    .take(5)
-                    .map(|turn| ended(turn, 80))
-                    .collect(),
-            )
-            .unwrap();
+        let begun: Vec<_> = coming.by_ref().take(3).map(accepted).collect();
+        store.append(&begun).unwrap();
+        let done: Vec<_> = ending
+            .by_ref()
+            .take(5)
+            .map(|turn| ended(turn, 80))
+            .collect();
+        store.append(&done).unwrap();
         if seen.len() % 2 == 0 {
             settle(&store);
         }
@@ -219,9 +215,9 @@ fn a_list_is_filtered_by_session_run_and_end() {
             &format!("r{}", n % 3),
             n,
         );
-        good(store.commit(vec![accepted(&turn)]));
+        good(store.commit(&[accepted(&turn)]));
         if n % 4 < 2 {
-            good(store.commit(vec![ended(&turn, n)]));
+            good(store.commit(&[ended(&turn, n)]));
         }
         if n == 11 {
             settle(&store);
@@ -271,7 +267,7 @@ fn turns_that_ended_long_ago_are_forgotten_with_their_runs() {
         if turn.accepted_at.0 != 5 {
             records.push(ended(turn, turn.accepted_at.0 + 1));
         }
-        store.append(records).unwrap();
+        store.append(&records).unwrap();
         if turn.accepted_at.0 == 250 {
             settle(&store);
         }
@@ -325,9 +321,9 @@ fn a_large_journal_opens_without_being_settled() {
         if n % 1_000 != 0 {
             records.push(ended(&turn, n));
         }
-        store.append(records).unwrap();
+        store.append(&records).unwrap();
     }
-    good(store.commit(Vec::new()));
+    good(store.commit(&[]));
     let copy = super::open::copy_of(&place);
     drop(store);
     let (store, restored) = copy.open();

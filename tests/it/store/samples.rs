@@ -106,7 +106,7 @@ pub(crate) fn result(call: &str, at: u64) -> Arc<CallResult> {
         outcome: CallOutcome::Success,
         stop_flag: false,
         error: None,
-        contents: vec![Content::Text(Arc::from("text"))],
+        contents: vec![Content::Text("text".to_owned())],
         structured: Bytes::new(),
         metadata: Bytes::new(),
         not_executed: None,

@@ -377,7 +377,7 @@ impl Turn {
 /// A result of one text.
 pub(crate) fn text(text: &str) -> ToolResult {
     ToolResult {
-        contents: vec![Content::Text(Arc::from(text))],
+        contents: vec![Content::Text(text.to_owned())],
         ..ToolResult::default()
     }
 }
