@@ -4,7 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use tokio_stream::Stream;
@@ -30,6 +30,8 @@ pub struct Turn {
     wants_output: AtomicBool,
     /// When the machine wants to be told that a moment has come, in Unix milliseconds.
     due_at: AtomicU64,
+    /// Readers that have not had its end.
+    readers: AtomicUsize,
 }
 
 impl Turn {
@@ -41,7 +43,13 @@ impl Turn {
             inbox: Arc::default(),
             wants_output: AtomicBool::new(false),
             due_at: AtomicU64::new(u64::MAX),
+            readers: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether somebody follows it and has not had its end.
+    pub(super) fn is_followed(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0
     }
 
     /// When something is due, in Unix milliseconds.
@@ -145,12 +153,19 @@ pub struct TurnReader {
     turn: Arc<Turn>,
     pool: Arc<Pool>,
     cursor: Cursor,
+    had_end: bool,
 }
 
 impl TurnReader {
     pub(super) fn new(turn: Arc<Turn>, pool: Arc<Pool>, after_sequence: u64) -> Self {
         let cursor = turn.log.cursor_after(after_sequence);
-        Self { turn, pool, cursor }
+        turn.readers.fetch_add(1, Ordering::Relaxed);
+        Self {
+            turn,
+            pool,
+            cursor,
+            had_end: false,
+        }
     }
 
     /// The turn.
@@ -162,6 +177,18 @@ impl TurnReader {
     pub fn last_sequence(&self) -> u64 {
         self.cursor.sequence
     }
+
+    fn leave(&mut self) {
+        if !std::mem::replace(&mut self.had_end, true) {
+            self.turn.readers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for TurnReader {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 impl Stream for TurnReader {
@@ -170,6 +197,9 @@ impl Stream for TurnReader {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Taken>> {
         let reader = &mut *self;
         let taken = reader.turn.log.poll_take(&mut reader.cursor, context);
+        if matches!(taken, Poll::Ready(None)) {
+            reader.leave();
+        }
         if taken.is_ready() && reader.turn.wants_output() {
             // What was read may be printed again.
             let dropped = reader.turn.inbox.take_owed();

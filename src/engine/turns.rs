@@ -3,9 +3,10 @@
 //! Never forgets a turn that runs. A turn that is not here may still be in the store.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use super::turn::Turn;
@@ -41,7 +42,8 @@ pub(super) struct Turns {
 
 /// Turn ids that were used, so that a repeated one is looked for in the store and a new one is not.
 ///
-/// Two generations of hashes: an id is remembered for one to two spans.
+/// Two generations of hashes: an id is remembered for one to two spans. Whoever makes two ids of one
+/// hash makes us look in the store once more, so the hash is a fast one.
 struct Seen {
     hasher: RandomState,
     present: Hashes,
@@ -53,11 +55,15 @@ struct Seen {
     overflowed: bool,
 }
 
+/// Under what an id is remembered as used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SeenMark(u64);
+
 #[expect(
     clippy::disallowed_types,
     reason = "asked for membership only; its order is never seen"
 )]
-type Hashes = std::collections::HashSet<u64>;
+type Hashes = std::collections::HashSet<u64, RandomState>;
 
 /// Most ids of one generation; about 32 MB. Beyond it every unknown id is looked for.
 const SEEN_MAX: usize = 2_000_000;
@@ -65,7 +71,7 @@ const SEEN_MAX: usize = 2_000_000;
 impl Seen {
     fn new(span_ms: u64) -> Self {
         Self {
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             present: Hashes::default(),
             past: Hashes::default(),
             turns_at_ms: 0,
@@ -74,12 +80,11 @@ impl Seen {
         }
     }
 
-    fn contains(&self, key: &TurnKey) -> bool {
-        let hash = self.hasher.hash_one(key);
+    fn contains(&self, hash: u64) -> bool {
         self.overflowed || self.present.contains(&hash) || self.past.contains(&hash)
     }
 
-    fn note(&mut self, key: &TurnKey, now_ms: u64) {
+    fn note(&mut self, hash: u64, now_ms: u64) {
         if now_ms >= self.turns_at_ms {
             self.past = std::mem::take(&mut self.present);
             self.turns_at_ms = now_ms.saturating_add(self.span_ms);
@@ -88,10 +93,12 @@ impl Seen {
             self.overflowed = true;
             return;
         }
-        self.present.insert(self.hasher.hash_one(key));
+        self.present.insert(hash);
     }
 }
 
+/// How many turns that are followed are passed over at one turn's end, in search of one that is not.
+const SPARED_MAX: usize = 4;
 /// Most cancellations that are remembered for turns not seen yet.
 const EARLY_CANCELS_MAX: usize = 1_024;
 
@@ -175,14 +182,19 @@ impl Turns {
         Ok(())
     }
 
+    /// Under what an id is remembered as used.
+    pub(super) fn mark_of(&self, key: &TurnKey) -> SeenMark {
+        SeenMark(self.seen.lock().hasher.hash_one(key))
+    }
+
     /// Whether the id may have been used by a turn that is not in memory any more.
-    pub(super) fn was_seen(&self, key: &TurnKey) -> bool {
-        self.seen.lock().contains(key)
+    pub(super) fn was_seen(&self, mark: SeenMark) -> bool {
+        self.seen.lock().contains(mark.0)
     }
 
     /// Remembers that the id is used.
-    pub(super) fn note(&self, key: &TurnKey, now_ms: u64) {
-        self.seen.lock().note(key, now_ms);
+    pub(super) fn note(&self, mark: SeenMark, now_ms: u64) {
+        self.seen.lock().note(mark.0, now_ms);
     }
 
     /// Whether one more turn may run.
@@ -195,21 +207,37 @@ impl Turns {
         self.inner.lock().running
     }
 
-    /// A turn has ended; the oldest ended ones make room.
+    /// A turn has ended; older ones make room.
     pub(super) fn end(&self, turn: &Arc<Turn>, bytes: u64) {
         let mut inner = self.inner.lock();
         inner.running = inner.running.saturating_sub(1);
+        self.make_room(&mut inner, bytes);
+        // Whatever its size: its readers have not had its end yet.
         inner.ended.push_back((turn.clone(), bytes));
         inner.ended_bytes += bytes;
-        let over = |inner: &Inner| {
-            inner.ended.len() > self.ended_max || inner.ended_bytes > self.ended_bytes_max
-        };
-        // The last one stays whatever its size: its readers have not had its end yet.
-        while inner.ended.len() > 1 && over(&inner) {
-            let Some((oldest, bytes)) = inner.ended.pop_front() else {
-                break;
+    }
+
+    /// Lets ended turns go until one more of `bytes` fits, the oldest first.
+    fn make_room(&self, inner: &mut Inner, bytes: u64) {
+        let mut spared = 0;
+        loop {
+            let too_large = inner.ended_bytes + bytes > self.ended_bytes_max;
+            if !too_large && inner.ended.len() < self.ended_max {
+                return;
+            }
+            let Some((oldest, its_bytes)) = inner.ended.pop_front() else {
+                return;
             };
-            inner.ended_bytes = inner.ended_bytes.saturating_sub(bytes);
+            // However many end after it, a reader that is a little late gets its turn's end.
+            if !too_large && oldest.is_followed() {
+                inner.ended.push_back((oldest, its_bytes));
+                spared += 1;
+                if spared == SPARED_MAX {
+                    return;
+                }
+                continue;
+            }
+            inner.ended_bytes = inner.ended_bytes.saturating_sub(its_bytes);
             inner.forget(&oldest);
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::turn::{Turn, TurnReader, fresh_calls};
-use super::turns::{EarlyCancel, Found};
+use super::turns::{EarlyCancel, Found, SeenMark};
 use super::{Engine, EngineError, turn_task};
 use crate::base::mint::Mint;
 use crate::gate::admission::{self, TurnRequest};
@@ -78,11 +78,12 @@ impl Engine {
         if let Some(turn) = self.turns.get(&key) {
             return self.attach_same(turn, &request, wants_output);
         }
-        let may_be_stored = self.history.load(Ordering::Relaxed) || self.turns.was_seen(&key);
+        let mark = self.turns.mark_of(&key);
+        let may_be_stored = self.history.load(Ordering::Relaxed) || self.turns.was_seen(mark);
         if may_be_stored && let Some(stored) = answer(self.store.read_turn(key)).await? {
             return same_stored(stored, &request);
         }
-        self.begin(request, wants_output).await
+        self.begin(request, mark, wants_output).await
     }
 
     fn mint_call_ids(&self, request: &mut TurnRequest) {
@@ -115,6 +116,7 @@ impl Engine {
     async fn begin(
         self: &Arc<Self>,
         mut request: TurnRequest,
+        mark: SeenMark,
         wants_output: bool,
     ) -> Result<Attached, EngineError> {
         if self.is_draining() {
@@ -154,7 +156,7 @@ impl Engine {
             self.runs.end_turn(&active_summary(&spec));
             return self.attach_same(other, &spec.request, wants_output);
         }
-        self.turns.note(&spec.key(), self.clock.now_ms());
+        self.turns.note(mark, self.clock.now_ms());
         if wants_output {
             turn.want_output();
         }

@@ -121,8 +121,9 @@ limits! {
     turns_running_max: 10_000, "count", 1_000_000;
     /// Most sessions kept in memory; idle ones make room. Default 10 000.
     sessions_max: 10_000, "count", 1_000_000;
-    /// Most finished turns whose events are kept in memory. Default 4 096.
-    finished_turns_max: 4_096, "count", 1_000_000;
+    /// Most finished turns whose events are kept in memory, those aside that a
+    /// reader has not had the end of. More cost every turn time: their memory is cold. Default 256.
+    finished_turns_max: 256, "count", 1_000_000;
     /// Most bytes of finished turns kept in memory. Default 16 MiB.
     finished_turns_bytes_max: 16 * MIB, "bytes", 4_096 * MIB;
     /// Most connections. Default 4 096.

@@ -16,6 +16,7 @@ mod cancelling;
 mod cli;
 mod config;
 mod executor_lies;
+mod finished_turns;
 mod generated;
 mod goldens;
 mod inputs;

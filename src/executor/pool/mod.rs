@@ -54,11 +54,12 @@ struct Owner {
 
 #[derive(Default)]
 struct Inner {
+    // The ids are minted here, so no peer can aim at the hash, and a fast one does.
     #[expect(
         clippy::disallowed_types,
         reason = "looked up by id only; its order is never seen"
     )]
-    executions: std::collections::HashMap<ExecutionId, Execution>,
+    executions: std::collections::HashMap<ExecutionId, Execution, foldhash::fast::RandomState>,
     owners: BTreeMap<OwnerName, Owner>,
     instances: BTreeMap<(OwnerName, InstanceId), Instance>,
 }
