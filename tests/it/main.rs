@@ -15,7 +15,7 @@ mod bfcl;
 mod cancelling;
 mod cli;
 mod config;
-mod executor_lies;
+mod executors;
 mod finished_turns;
 mod generated;
 mod goldens;
