@@ -22,7 +22,7 @@ pub use handshake::NameBinding;
 pub use lanes::{LaneStream, Lanes};
 pub use pool::{DispatchContext, ExecutorView, InstanceState, Pool};
 pub use session::{Identity, Sessions, StreamSettings};
-pub use session_end::SessionEnd;
+pub use session_end::{Broken, SessionEnd};
 
 /// Where a turn takes its inputs. May be called from any task, and never waits.
 pub trait Mailbox: Send + Sync {

@@ -17,7 +17,7 @@ use super::directory::Directory;
 use super::handshake::{self, Greeting, NameBinding};
 use super::lanes::{LaneStream, Lanes};
 use super::pool::{Joining, Link, Pool};
-use super::session_end::{Left, SessionEnd, dismiss};
+use super::session_end::{Broken, Left, SessionEnd, dismiss};
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
 use crate::gate::ids::OwnerName;
@@ -75,10 +75,9 @@ pub struct Sessions {
 
 impl Sessions {
     /// Runs a stream. Returns at once; the messages to send come out of the lane stream.
-    pub fn open<S, E>(self: &Arc<Self>, inbound: S, identity: Identity) -> LaneStream
+    pub fn open<S>(self: &Arc<Self>, inbound: S, identity: Identity) -> LaneStream
     where
-        S: Stream<Item = Result<pb::ConnectRequest, E>> + Send + 'static,
-        E: std::fmt::Display + Send,
+        S: Stream<Item = Result<pb::ConnectRequest, Broken>> + Send + 'static,
     {
         let lanes = Arc::new(Lanes::default());
         let out = lanes.stream();
@@ -89,14 +88,13 @@ impl Sessions {
         out
     }
 
-    async fn run<S, E>(
+    async fn run<S>(
         &self,
         mut inbound: std::pin::Pin<Box<S>>,
         lanes: Arc<Lanes>,
         identity: Identity,
     ) where
-        S: Stream<Item = Result<pb::ConnectRequest, E>> + Send,
-        E: std::fmt::Display,
+        S: Stream<Item = Result<pb::ConnectRequest, Broken>> + Send,
     {
         let greeting = match self.greet(&mut inbound, &lanes, &identity).await {
             Ok(greeting) => greeting,
@@ -113,14 +111,14 @@ impl Sessions {
         session.leave(self, end).await;
     }
 
-    async fn greet<S, E>(
+    async fn greet<S>(
         &self,
         inbound: &mut std::pin::Pin<Box<S>>,
         lanes: &Arc<Lanes>,
         identity: &Identity,
     ) -> Result<Greeting, SessionEnd>
     where
-        S: Stream<Item = Result<pb::ConnectRequest, E>> + Send,
+        S: Stream<Item = Result<pb::ConnectRequest, Broken>> + Send,
     {
         if self.tasks.is_stopping() {
             return Err(SessionEnd::Draining);
@@ -130,11 +128,14 @@ impl Sessions {
         let Ok(first) = first else {
             return Err(SessionEnd::HelloTimeout);
         };
-        let Some(Ok(pb::ConnectRequest {
-            body: Some(Body::Hello(hello)),
-        })) = first
-        else {
-            return Err(SessionEnd::HelloRequired);
+        let hello = match first {
+            Some(Ok(pb::ConnectRequest {
+                body: Some(Body::Hello(hello)),
+            })) => hello,
+            Some(Err(Broken::TooLarge { allowed, actual })) => {
+                return Err(SessionEnd::message_too_large(allowed, actual));
+            }
+            Some(Ok(_) | Err(Broken::Lost(_))) | None => return Err(SessionEnd::HelloRequired),
         };
         let link = Link {
             connection: Arc::from(self.mint.id()),
@@ -303,14 +304,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    async fn serve<S, E>(
-        &mut self,
-        sessions: &Sessions,
-        inbound: &mut std::pin::Pin<Box<S>>,
-    ) -> Left
+    async fn serve<S>(&mut self, sessions: &Sessions, inbound: &mut std::pin::Pin<Box<S>>) -> Left
     where
-        S: Stream<Item = Result<pb::ConnectRequest, E>> + Send,
-        E: std::fmt::Display,
+        S: Stream<Item = Result<pb::ConnectRequest, Broken>> + Send,
     {
         let mut ticks = interval(Duration::from_millis(sessions.settings.ping_interval_ms));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -341,7 +337,7 @@ impl Session {
                             return Left::Ended(end);
                         }
                     }
-                    Some(Err(error)) => return Left::Broken(error.to_string()),
+                    Some(Err(broken)) => return broken.into(),
                     None => return Left::Closed,
                 },
                 () = draining => {

@@ -66,6 +66,30 @@ pub enum SessionEnd {
     Draining,
 }
 
+impl SessionEnd {
+    pub(super) fn message_too_large(allowed: u64, actual: u64) -> Self {
+        SessionEnd::LimitExceeded {
+            limit: "message_bytes_max",
+            allowed,
+            actual,
+        }
+    }
+}
+
+/// Why a carrier has no more messages.
+#[derive(Debug)]
+pub enum Broken {
+    /// The peer sent a message that is larger than the sidecar takes.
+    TooLarge {
+        /// Largest message that it takes, in bytes.
+        allowed: u64,
+        /// The size of what came.
+        actual: u64,
+    },
+    /// The transport broke.
+    Lost(String),
+}
+
 /// How a stream ended.
 #[derive(Debug)]
 pub(super) enum Left {
@@ -75,6 +99,17 @@ pub(super) enum Left {
     Broken(String),
     /// We ended it.
     Ended(SessionEnd),
+}
+
+impl From<Broken> for Left {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::TooLarge { allowed, actual } => {
+                Left::Ended(SessionEnd::message_too_large(allowed, actual))
+            }
+            Broken::Lost(problem) => Left::Broken(problem),
+        }
+    }
 }
 
 impl std::fmt::Display for Left {

@@ -10,8 +10,9 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::access::Caller;
+use super::message_size::TooLarge;
 use super::status::Failure;
-use crate::executor::{Identity, NameBinding, Sessions};
+use crate::executor::{Broken, Identity, NameBinding, Sessions};
 use crate::pb::v1 as pb;
 use crate::pb::v1::executor_service_server::ExecutorService;
 
@@ -39,8 +40,19 @@ impl ExecutorService for Executors {
             principal,
             binding: NameBinding { owner: None },
         };
-        let out = self.sessions.open(request.into_inner(), identity);
+        let inbound = request.into_inner().map(|message| message.map_err(broken));
+        let out = self.sessions.open(inbound, identity);
         let out = out.map(|message| message.map_err(|end| Failure::from(end).into()));
         Ok(Response::new(Box::pin(out)))
+    }
+}
+
+/// Why nothing more comes.
+fn broken(status: Status) -> Broken {
+    match TooLarge::behind(&status) {
+        Some(&TooLarge {
+            allowed, actual, ..
+        }) => Broken::TooLarge { allowed, actual },
+        None => Broken::Lost(status.to_string()),
     }
 }

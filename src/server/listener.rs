@@ -23,6 +23,7 @@ use tonic::service::Routes;
 use tower::ServiceExt;
 
 use super::access::{Caller, Door, Gatekeeper};
+use super::message_size::Measured;
 use crate::base::tasks::Tasks;
 use crate::config::ServerConfig;
 use crate::gate::limits::Limits;
@@ -278,7 +279,7 @@ impl Served {
         builder
     }
 
-    /// One request: credentials, deadline, service.
+    /// One request: credentials, deadline, sizes, service.
     async fn answer(
         &self,
         mut request: Request<Incoming>,
@@ -298,6 +299,8 @@ impl Served {
             .headers()
             .get("grpc-timeout")
             .and_then(|value| parse_timeout(value.to_str().ok()?));
+        let bytes_max = self.limits.message_bytes_max;
+        let request = request.map(|body| Measured::new(body, bytes_max));
         let call = self.routes.clone().oneshot(request);
         let Some(timeout) = timeout else {
             return infallible(call.await);

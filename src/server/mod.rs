@@ -8,6 +8,7 @@ mod events;
 mod executors;
 mod info;
 mod listener;
+mod message_size;
 mod registry;
 pub mod status;
 mod turn_stream;

@@ -3,11 +3,16 @@
 //! Never tests a limit by its default alone.
 
 use callgate_client::pb::v1 as pb;
+use pb::connect_request::Body as Word;
+use pb::connect_response::Body as Heard;
 use tonic::Code;
 
+use super::refused_by;
+use crate::support::executor::{Executor, hello, text_result};
+use crate::support::failure::{code, detail};
 use crate::support::orchestrator::{Orchestrator, turn};
 use crate::support::sidecar::{Setup, Sidecar};
-use crate::support::{set_up, soon};
+use crate::support::{set_up, soon, tools};
 
 #[tokio::test]
 async fn messages_have_a_size() {
@@ -22,10 +27,59 @@ async fn messages_have_a_size() {
     let overhead = of(99_900).1;
     let (at, _) = of(100_000 - overhead);
     let (above, _) = of(100_001 - overhead);
-    let status = orchestrator.refused(above).await;
-    // The codec refuses it before anybody has seen it, so there is no detail.
-    assert_eq!(status.code(), Code::OutOfRange);
+    let status = orchestrator.refused(above.clone()).await;
+    assert_eq!(status.code(), Code::InvalidArgument);
+    refused_by(&status, "message_bytes_max", 100_000, 100_001);
     orchestrator.run_to_end(at).await;
+    // What carries it on a stream counts, too.
+    let asked = pb::StreamTurnsRequest {
+        body: Some(pb::stream_turns_request::Body::Run(above)),
+    };
+    let actual = prost::Message::encoded_len(&asked) as u64;
+    let mut turns = orchestrator.turns.clone();
+    let streaming = turns.stream_turns(tokio_stream::once(asked));
+    let mut stream = soon("the headers", streaming).await.unwrap().into_inner();
+    let status = soon("the end", stream.message()).await.unwrap_err();
+    refused_by(&status, "message_bytes_max", 100_000, actual);
+}
+
+#[tokio::test]
+async fn messages_of_executors_have_a_size_from_the_first_one_on() {
+    let setup = Setup::default()
+        .set("limits.message_bytes_max", 100_000)
+        .set("stream.resume_window_ms", 0);
+    let sidecar = setup.start().await;
+    let of = |bytes: usize| {
+        let mut tool = tools::echo();
+        tool.description = "x".repeat(bytes);
+        hello("box", [tool])
+    };
+    let size = |hello: &pb::Hello| {
+        prost::Message::encoded_len(&pb::ConnectRequest {
+            body: Some(Word::Hello(hello.clone())),
+        })
+    };
+    let overhead = size(&of(90_000)) - 90_000;
+    let at = of(100_000 - overhead);
+    assert_eq!(size(&at), 100_000);
+    let mut executor = Executor::join(&sidecar, at).await;
+    // The stream is open, and so it is told why it ends.
+    let text = "x".repeat(100_000);
+    executor.answer(&None, text_result(&text)).await;
+    let (heard, status) = executor.ended().await;
+    let status = status.unwrap();
+    assert_eq!(code(&status), "limit_exceeded");
+    let limit = detail(&status).limit.unwrap();
+    assert_eq!(
+        (limit.name.as_str(), limit.allowed),
+        ("message_bytes_max", 100_000)
+    );
+    assert!(matches!(heard.last(), Some(Heard::GoAway(_))), "{heard:?}");
+    let mut above = Executor::open(&sidecar).await;
+    above.say(Word::Hello(of(100_001 - overhead))).await;
+    let status = above.ended().await.1.unwrap();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    refused_by(&status, "message_bytes_max", 100_000, 100_001);
 }
 
 #[tokio::test]
