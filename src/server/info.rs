@@ -87,6 +87,7 @@ impl Info {
             max_result_bytes: ms32(limits.result_bytes_max),
             max_output_chunk_bytes: ms32(limits.output_chunk_bytes_max),
             max_metadata_bytes: ms32(limits.result_metadata_bytes_max),
+            max_tools_per_message: ms32(limits.tools_per_message_max),
         }
     }
 }

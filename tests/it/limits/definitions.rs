@@ -9,7 +9,7 @@ use tonic::Code;
 use super::refused_by;
 use crate::support::executor::{Executor, hello};
 use crate::support::failure::code;
-use crate::support::orchestrator::{call, turn};
+use crate::support::orchestrator::{Orchestrator, call, turn};
 use crate::support::sidecar::Setup;
 use crate::support::{set_up, tools};
 
@@ -144,6 +144,12 @@ async fn registrations_have_a_number_of_tools() {
     assert_eq!(status.code(), Code::InvalidArgument);
     refused_by(&status, "tools_per_message_max", 2, 3);
     let mut modest = Executor::join(&sidecar, hello("modest", list(&["a", "b"]))).await;
+    let told = modest.welcome.limits.unwrap();
+    assert_eq!(told.max_tools_per_message, 2);
+    let asked = pb::GetServerInfoRequest {};
+    let mut server = Orchestrator::connect(&sidecar).await.server;
+    let info = server.get_server_info(asked).await.unwrap().into_inner();
+    assert_eq!(info.stream_limits, Some(told));
     let update = |names: &[&str]| {
         Word::ToolUpdate(pb::ToolUpdate {
             update_id: "u".to_owned(),

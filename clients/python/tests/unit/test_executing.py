@@ -460,6 +460,45 @@ async def test_more_tools_than_one_message_takes_are_all_answered_in_order(fake_
         assert (len(instance.hellos), instance.updates) == (1, 6)
 
 
+async def test_sidecar_says_how_many_tools_one_message_takes(fake_sidecar: FakeSidecar) -> None:
+    executors = fake_sidecar.executors
+    executors.limits = st.StreamLimits(max_tools_per_message=2)
+    client = fake_sidecar.client(backoff=QUICK)
+    for tool in numbered(5):
+        client.add_tool(tool)
+    async with serving(client):
+        # The first hello could not know; the refusal said it.
+        (instance,) = executors.instances.values()
+        assert ([len(hello.tools) for hello in instance.hellos], instance.updates) == ([2], 2)
+        answers = await client.update_tools(add=numbered(3), remove=["tool_3", "tool_4"])
+        assert [item.name for item in answers] == [f"tool_{number}" for number in range(5)]
+        assert instance.updates == 5
+        assert sorted(instance.tools) == ["tool_0", "tool_1", "tool_2"]
+
+
+async def test_update_cut_for_a_larger_limit_is_answered_by_the_pieces_of_the_next_hello(
+    fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executors = fake_sidecar.executors
+    client = fake_sidecar.client(backoff=QUICK)
+    async with serving(client):
+        lost: list[object] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(executors, "_update", lambda *update: lost.append(update))
+            added = asyncio.ensure_future(client.update_tools(add=numbered(5)))
+            await fake_sidecar.until(lambda: len(lost) == 1)
+            removed = asyncio.ensure_future(client.update_tools(remove=["tool_4"]))
+            await fake_sidecar.until(lambda: len(lost) == 2)
+        executors.limits = st.StreamLimits(max_tools_per_message=2)
+        fake_sidecar.drop_streams()
+        assert [(item.name, item.active) for item in await added] == [
+            (f"tool_{number}", number < 4) for number in range(5)
+        ]
+        assert not (await removed)[0].active
+        (instance,) = executors.instances.values()
+        assert sorted(instance.tools) == [f"tool_{number}" for number in range(4)]
+
+
 async def test_ready_means_that_every_piece_of_the_hello_is_answered(
     fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch
 ) -> None:

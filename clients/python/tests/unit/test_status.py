@@ -8,7 +8,7 @@ import pytest
 
 from callgate import errors
 from callgate._gen.callgate.v1 import errors_pb2 as er
-from callgate._wire.fake_turns import _details
+from callgate._wire.fake_executors import details
 from callgate._wire.status import _find_detail, from_grpc, from_message
 
 
@@ -16,7 +16,7 @@ def rpc_error(code: grpc.StatusCode, detail: er.ErrorDetail | None = None) -> gr
     trailing = grpc.aio.Metadata()
     if detail is not None:
         error = er.RpcError(status=code.value[0], message="m" * 300, detail=detail)
-        trailing = grpc.aio.Metadata(*_details(error))
+        trailing = grpc.aio.Metadata(*details(error))
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, details="said so")
 
 

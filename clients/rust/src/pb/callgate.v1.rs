@@ -309,7 +309,8 @@ pub struct StreamTiming {
     #[prost(uint32, tag = "6")]
     pub send_stall_ms: u32,
 }
-/// Sizes that the sidecar sets for a stream. The sender checks before sending.
+/// Sizes and numbers that the sidecar sets for a stream. The sender checks before
+/// sending.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamLimits {
     /// Largest message that the sidecar takes. Default 4 MiB.
@@ -328,6 +329,11 @@ pub struct StreamLimits {
     /// Largest `metadata_json` and `details_json`. Default 64 KiB.
     #[prost(uint32, tag = "5")]
     pub max_metadata_bytes: u32,
+    /// Most tools in one Hello, and most in one ToolUpdate, upserts and removals
+    /// together. An executor with more sends the rest in updates of its own. Default
+    /// 1 000. Zero: the sidecar is older than the field; the default holds.
+    #[prost(uint32, tag = "6")]
+    pub max_tools_per_message: u32,
 }
 /// Why a stream is closed. Unknown: SHUTDOWN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1478,9 +1484,11 @@ pub struct Hello {
     /// it replaces the first. Empty: minted; nothing can be resumed then.
     #[prost(string, tag = "2")]
     pub instance_id: ::prost::alloc::string::String,
-    /// The tools. At most 1 000, together in one message; more with ToolUpdate. A
-    /// name twice: the second is refused with `tool_name_duplicate`. A refused tool
-    /// does not refuse the others.
+    /// The tools, together in one message; at most
+    /// `StreamLimits.max_tools_per_message`, more with ToolUpdate. The limit is told
+    /// only in the answer: a hello beyond it ends the stream with `limit_exceeded` and
+    /// its value. A name twice: the second is refused with `tool_name_duplicate`. A
+    /// refused tool does not refuse the others.
     #[prost(message, repeated, tag = "3")]
     pub tools: ::prost::alloc::vec::Vec<ToolDefinition>,
     /// Most executions that the process takes at once. Zero: 1.
@@ -1763,7 +1771,8 @@ pub struct ToolUpdate {
     /// Returned in the answer.
     #[prost(string, tag = "1")]
     pub update_id: ::prost::alloc::string::String,
-    /// New or changed. At most 1 000.
+    /// New or changed. Together with `remove` at most
+    /// `StreamLimits.max_tools_per_message`.
     #[prost(message, repeated, tag = "2")]
     pub upsert: ::prost::alloc::vec::Vec<ToolDefinition>,
     /// Names to remove. Executions of them go on. Unknown ones are ignored.

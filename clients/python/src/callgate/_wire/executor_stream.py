@@ -40,7 +40,7 @@ from .status import from_grpc
 
 log = logging.getLogger("callgate")
 
-TOOLS_MAX = 1_000
+DEFAULT_TOOLS_MAX = 1_000
 TOOLS_BYTES_MAX = 3 * 1024 * 1024
 HELLO_SECONDS = 10.0
 DRAIN_ANSWER_SECONDS = 5.0
@@ -144,6 +144,7 @@ class ExecutorStream:
         self._was_ready = False
         self._result_max = DEFAULT_RESULT_BYTES_MAX
         self._metadata_max = DEFAULT_METADATA_BYTES_MAX
+        self._tools_max = DEFAULT_TOOLS_MAX
         self._drain_request: ex.ConnectRequest | None = None
         self._wakeup = asyncio.Event()
         self.state = StreamState.IDLE
@@ -162,7 +163,7 @@ class ExecutorStream:
         self._tools = [tool for tool in self._tools if tool.name not in changed] + list(upsert)
         if self.state is StreamState.CLOSED:
             raise errors.ClientClosed("the client is closed")
-        pieces = [self._begin_update(*piece) for piece in update_pieces(upsert, remove)]
+        pieces = [self._begin_update(*piece) for piece in update_pieces(upsert, remove, self._tools_max)]
         answers = [answer for piece in pieces for answer in await piece.answer]
         if len(pieces) > 1:
             # Each piece has told only its own.
@@ -251,6 +252,8 @@ class ExecutorStream:
                 await self._serve(connection)
         except (grpc.RpcError, asyncio.InvalidStateError, errors.CallgateError) as error:
             failure = error if isinstance(error, errors.CallgateError) else from_grpc(error)
+            if self._learns_tools_max(failure):
+                return 0.0
             if not self._closing and self._is_fatal(failure, connection):
                 raise failure from error
             if not self._closing:
@@ -283,9 +286,17 @@ class ExecutorStream:
             return False
         return connection is None or isinstance(failure, _FATAL_AT_FIRST)
 
+    def _learns_tools_max(self, failure: errors.CallgateError) -> bool:
+        """Whether a hello was refused only because its size had to be guessed: nobody tells before the welcome."""
+        limit = failure.limit
+        if limit is None or limit.name != "tools_per_message_max" or not 0 < limit.allowed < self._tools_max:
+            return False
+        self._tools_max = limit.allowed
+        return True
+
     async def _serve(self, connection: _Connection) -> None:
         listed = self._executor.in_flight()
-        connection.tools = batches(self._tools)
+        connection.tools = batches(self._tools, self._tools_max)
         connection.updates = frozenset(self._updates)
         try:
             await connection.call.write(ex.ConnectRequest(hello=self._hello(connection, listed)))
@@ -355,6 +366,7 @@ class ExecutorStream:
         self._result_max = limits.max_result_bytes or DEFAULT_RESULT_BYTES_MAX
         self._metadata_max = limits.max_metadata_bytes or DEFAULT_METADATA_BYTES_MAX
         self._executor.chunk_max = limits.max_output_chunk_bytes or DEFAULT_CHUNK_BYTES_MAX
+        self._tools_max = limits.max_tools_per_message or DEFAULT_TOOLS_MAX
         connection.welcomed = True
         self._was_ready = True
         self._backoff.ready()
@@ -367,11 +379,11 @@ class ExecutorStream:
             self._apply(tool, answer)
         connection.answers = answers
         self._on_registrations(tuple(answers))
-        self._answer_updates_from_hello(connection, answers)
         for batch in rest:
             self._send_rest(connection, batch)
+        self._answer_updates_from_hello(connection)
         for update_id, update in self._updates.items():
-            if update_id not in connection.sent_updates:
+            if update_id not in connection.sent_updates and update_id not in connection.updates:
                 self._send_update(connection, update_id, update.upsert, update.remove)
         self._obey(welcome.in_flight)
         # Finished while there was no stream, or asked for: once each, in the order of finishing.
@@ -626,25 +638,30 @@ class ExecutorStream:
             connection.rest.discard(message.update_id)
             connection.answers.extend(answers)
             self._on_registrations(tuple(connection.answers))
+            self._answer_updates_from_hello(connection)
             if not connection.rest:
                 self.ready.set()
         else:
             self._on_registrations(answers)
         _settle(update.answer, answers)
 
-    def _answer_updates_from_hello(self, connection: _Connection, answers: Sequence[Registration]) -> None:
+    def _answer_updates_from_hello(self, connection: _Connection) -> None:
         """Updates that were lost with an earlier stream: the hello has said the same.
 
-        One whose tools are in a later piece of the hello is left, and so sent again.
+        One whose tools are in a later piece of the hello waits for the answer to that piece. It is not sent
+        again: it may have been cut for another limit than the one that holds now.
         """
-        by_name = {answer.name: answer for answer in answers}
-        for update_id in connection.updates:
+        by_name = {answer.name: answer for answer in connection.answers}
+        for update_id in connection.updates & self._updates.keys():
             update = self._updates[update_id]
-            if any(tool.name not in by_name for tool in update.upsert):
+            if connection.rest and any(tool.name not in by_name for tool in update.upsert):
                 continue
             del self._updates[update_id]
-            removed = [Registration(name, RegistrationState.REMOVED) for name in update.remove]
-            _settle(update.answer, (*(by_name[tool.name] for tool in update.upsert), *removed))
+            # A tool that is not in the hello was taken back by a later update.
+            names = [*(tool.name for tool in update.upsert), *update.remove]
+            gone = {name: Registration(name, RegistrationState.REMOVED) for name in names}
+            removed = [gone[name] for name in update.remove]
+            _settle(update.answer, (*(by_name.get(tool.name, gone[tool.name]) for tool in update.upsert), *removed))
 
     def _fail_updates(self) -> None:
         for update in self._updates.values():
@@ -678,13 +695,13 @@ class ExecutorStream:
         self._on_state(state)
 
 
-def batches(tools: Sequence[Tool]) -> list[list[Tool]]:
+def batches(tools: Sequence[Tool], count_max: int) -> list[list[Tool]]:
     """The tools in pieces that one message takes each; at least one piece."""
     pieces: list[list[Tool]] = [[]]
     size = 0
     for tool in tools:
         own = len(tool.schema_json) + len(tool.description) + len(tool.annotations_json) + 1_024
-        if pieces[-1] and (len(pieces[-1]) == TOOLS_MAX or size + own > TOOLS_BYTES_MAX):
+        if pieces[-1] and (len(pieces[-1]) == count_max or size + own > TOOLS_BYTES_MAX):
             pieces.append([])
             size = 0
         pieces[-1].append(tool)
@@ -692,12 +709,14 @@ def batches(tools: Sequence[Tool]) -> list[list[Tool]]:
     return pieces
 
 
-def update_pieces(upsert: Sequence[Tool], remove: Sequence[str]) -> list[tuple[Sequence[Tool], Sequence[str]]]:
+def update_pieces(
+    upsert: Sequence[Tool], remove: Sequence[str], count_max: int
+) -> list[tuple[Sequence[Tool], Sequence[str]]]:
     """A change of tools in pieces that one message takes each: tools first, at least one piece."""
-    tools = batches(upsert)
-    if len(tools) == 1 and len(tools[0]) + len(remove) <= TOOLS_MAX:
+    tools = batches(upsert, count_max)
+    if len(tools) == 1 and len(tools[0]) + len(remove) <= count_max:
         return [(tools[0], remove)]
-    names = [remove[start : start + TOOLS_MAX] for start in range(0, len(remove), TOOLS_MAX)]
+    names = [remove[start : start + count_max] for start in range(0, len(remove), count_max)]
     return [*((piece, ()) for piece in tools if piece), *(((), piece) for piece in names)]
 
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import grpc
 
+from .._gen.callgate.v1 import errors_pb2 as er
 from .._gen.callgate.v1 import executor_service_pb2 as ex
 from .._gen.callgate.v1 import executor_service_pb2_grpc as ex_rpc
 from .._gen.callgate.v1 import stream_pb2 as st
 from .._gen.callgate.v1 import types_pb2 as ty
 from .channel import EOF
 
-# The sidecar's `tools_per_message_max`.
-TOOLS_MAX = 1_000
+# The sidecar's `tools_per_message_max` where its limits name none.
+DEFAULT_TOOLS_MAX = 1_000
 Condition = Callable[[], bool]
 
 
@@ -94,6 +95,11 @@ class FakeExecutors(ex_rpc.ExecutorServiceServicer):
         self.timing = st.StreamTiming(ping_interval_ms=5_000, ping_misses=3)
         self.decide: Callable[[ex.InFlightExecution], int] | None = None
         self._changed = asyncio.Event()
+
+    @property
+    def tools_max(self) -> int:
+        """How many tools one message may hold."""
+        return self.limits.max_tools_per_message or DEFAULT_TOOLS_MAX
 
     async def until(self, condition: Condition, timeout: float) -> None:
         """Returns when something is so; looks again after everything that happens."""
@@ -188,6 +194,8 @@ class FakeExecutors(ex_rpc.ExecutorServiceServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the first message is not the hello")
         if self.abort_hello is not None:
             await context.abort(*self.abort_hello)
+        if (count := len(first.hello.tools)) > self.tools_max:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too many", details(_too_many(self.tools_max, count)))
         stream = FakeStream(context)
         instance = self._hello(first.hello, stream)
         tasks: list[asyncio.Future[Any]] = [
@@ -283,7 +291,7 @@ class FakeExecutors(ex_rpc.ExecutorServiceServicer):
         elif body == "pong":
             stream.pongs += 1
         elif body == "tool_update":
-            if len(message.tool_update.upsert) + len(message.tool_update.remove) > TOOLS_MAX:
+            if len(message.tool_update.upsert) + len(message.tool_update.remove) > self.tools_max:
                 stream.dropped.set()
                 return
             self._update(instance, message.tool_update)
@@ -357,3 +365,32 @@ def call_context(
         services=services,
         cwd=cwd,
     )
+
+
+def _too_many(allowed: int, actual: int) -> er.RpcError:
+    return er.RpcError(
+        status=3,
+        message="too many",
+        detail=er.ErrorDetail(
+            reason=er.ERROR_REASON_LIMIT_EXCEEDED,
+            code="limit_exceeded",
+            limit=er.LimitViolation(name="tools_per_message_max", allowed=allowed, actual=actual),
+        ),
+    )
+
+
+def details(error: er.RpcError) -> tuple[tuple[str, bytes], ...]:
+    """A google.rpc.Status with the detail in it."""
+    url = b"type.googleapis.com/callgate.v1.ErrorDetail"
+    packed = _field(1, url) + _field(2, error.detail.SerializeToString())
+    status = b"\x08" + bytes([error.status]) + _field(2, error.message.encode()) + _field(3, packed)
+    return (("grpc-status-details-bin", status),)
+
+
+def _field(number: int, value: bytes) -> bytes:
+    length = len(value)
+    size = b""
+    while length >= 0x80:
+        size += bytes([length & 0x7F | 0x80])
+        length >>= 7
+    return bytes([number << 3 | 2]) + size + bytes([length]) + value

@@ -19,7 +19,7 @@ from .._gen.callgate.v1 import turn_service_pb2 as tu
 from .._gen.callgate.v1 import turn_service_pb2_grpc as tu_rpc
 from .._gen.callgate.v1 import types_pb2 as ty
 from .channel import EOF
-from .fake_executors import FakeExecution, FakeExecutors, call_context
+from .fake_executors import FakeExecution, FakeExecutors, call_context, details
 
 OUTPUT_CREDIT = 64 * 1024
 
@@ -89,7 +89,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
     async def RunTurn(self, request: tu.RunTurnRequest, context: Any) -> None:  # noqa: N802
         """A turn on a stream of its own."""
         if self.refuse is not None:
-            await context.abort(_status(self.refuse.status), self.refuse.message, _details(self.refuse))
+            await context.abort(_status(self.refuse.status), self.refuse.message, details(self.refuse))
         await self._stream(self._begin(request), 0, tu.RunTurnResponse, context)
 
     async def AttachTurn(self, request: tu.AttachTurnRequest, context: Any) -> None:  # noqa: N802
@@ -98,7 +98,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         self._executors.notify()
         turn = self.turns.get(request.turn_id)
         if turn is None or self.forget_turns:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "no such turn", _details(_not_found(request.turn_id)))
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such turn", details(_not_found(request.turn_id)))
         assert turn is not None
         after = request.after_sequence if request.epoch in {0, turn.epoch} else 0
         await self._stream(turn, after, tu.AttachTurnResponse, context)
@@ -144,7 +144,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         """Cancels a call."""
         turn = self.turns.get(request.turn_id)
         if turn is None or request.call_id not in turn.states:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "no such call", _details(_not_found(request.call_id)))
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such call", details(_not_found(request.call_id)))
         assert turn is not None
         turn.cancelled_calls.add(request.call_id)
         execution = turn.executions.get(request.call_id)
@@ -156,7 +156,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         """One turn."""
         turn = self.turns.get(request.turn_id)
         if turn is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "no such turn", _details(_not_found(request.turn_id)))
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such turn", details(_not_found(request.turn_id)))
         assert turn is not None
         return tu.GetTurnResponse(turn=self.snapshot(turn))
 
@@ -170,7 +170,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         turn = self.turns.get(request.turn_id)
         result = turn.results.get(request.call_id) if turn is not None else None
         if result is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "no such result", _details(_not_found(request.call_id)))
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such result", details(_not_found(request.call_id)))
         return tu.GetCallResultResponse(result=result)
 
     async def EndRun(self, request: tu.EndRunRequest, context: Any) -> tu.EndRunResponse:  # noqa: N802
@@ -540,20 +540,3 @@ def _not_found(what: str) -> er.RpcError:
 
 def _status(number: int) -> grpc.StatusCode:
     return next(code for code in grpc.StatusCode if code.value[0] == number)
-
-
-def _details(error: er.RpcError) -> tuple[tuple[str, bytes], ...]:
-    """A google.rpc.Status with the detail in it."""
-    url = b"type.googleapis.com/callgate.v1.ErrorDetail"
-    packed = _field(1, url) + _field(2, error.detail.SerializeToString())
-    status = b"\x08" + bytes([error.status]) + _field(2, error.message.encode()) + _field(3, packed)
-    return (("grpc-status-details-bin", status),)
-
-
-def _field(number: int, value: bytes) -> bytes:
-    length = len(value)
-    size = b""
-    while length >= 0x80:
-        size += bytes([length & 0x7F | 0x80])
-        length >>= 7
-    return bytes([number << 3 | 2]) + size + bytes([length]) + value

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x63\x61llgate/v1/stream.proto\x12\x0b\x63\x61llgate.v1\"\x15\n\x04Ping\x12\r\n\x05nonce\x18\x01 \x01(\r\"\x15\n\x04Pong\x12\r\n\x05nonce\x18\x01 \x01(\r\"P\n\x03Sdk\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08language\x18\x03 \x01(\t\x12\x18\n\x10language_version\x18\x04 \x01(\t\"\x8a\x01\n\x06GoAway\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.callgate.v1.GoAwayReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08\x64rain_ms\x18\x03 \x01(\r\x12\x18\n\x10reconnect_min_ms\x18\x04 \x01(\r\x12\x18\n\x10reconnect_max_ms\x18\x05 \x01(\r\"6\n\x06Notice\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x61\x62out\x18\x03 \x01(\t\"\x89\x01\n\x0cStreamTiming\x12\x18\n\x10ping_interval_ms\x18\x01 \x01(\r\x12\x13\n\x0bping_misses\x18\x02 \x01(\r\x12\x19\n\x11\x61\x63\x63\x65pt_timeout_ms\x18\x03 \x01(\r\x12\x18\n\x10resume_window_ms\x18\x04 \x01(\r\x12\x15\n\rsend_stall_ms\x18\x06 \x01(\r\"\x9c\x01\n\x0cStreamLimits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\r\x12\x1b\n\x13max_arguments_bytes\x18\x02 \x01(\r\x12\x18\n\x10max_result_bytes\x18\x03 \x01(\r\x12\x1e\n\x16max_output_chunk_bytes\x18\x04 \x01(\r\x12\x1a\n\x12max_metadata_bytes\x18\x05 \x01(\r*\xd6\x01\n\x0cGoAwayReason\x12\x1e\n\x1aGO_AWAY_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17GO_AWAY_REASON_SHUTDOWN\x10\x01\x12\x1d\n\x19GO_AWAY_REASON_SUPERSEDED\x10\x02\x12\x1e\n\x1aGO_AWAY_REASON_SLOW_READER\x10\x04\x12#\n\x1fGO_AWAY_REASON_HEARTBEAT_MISSED\x10\x05\x12%\n!GO_AWAY_REASON_PROTOCOL_VIOLATION\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x63\x61llgate/v1/stream.proto\x12\x0b\x63\x61llgate.v1\"\x15\n\x04Ping\x12\r\n\x05nonce\x18\x01 \x01(\r\"\x15\n\x04Pong\x12\r\n\x05nonce\x18\x01 \x01(\r\"P\n\x03Sdk\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08language\x18\x03 \x01(\t\x12\x18\n\x10language_version\x18\x04 \x01(\t\"\x8a\x01\n\x06GoAway\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.callgate.v1.GoAwayReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x10\n\x08\x64rain_ms\x18\x03 \x01(\r\x12\x18\n\x10reconnect_min_ms\x18\x04 \x01(\r\x12\x18\n\x10reconnect_max_ms\x18\x05 \x01(\r\"6\n\x06Notice\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x61\x62out\x18\x03 \x01(\t\"\x89\x01\n\x0cStreamTiming\x12\x18\n\x10ping_interval_ms\x18\x01 \x01(\r\x12\x13\n\x0bping_misses\x18\x02 \x01(\r\x12\x19\n\x11\x61\x63\x63\x65pt_timeout_ms\x18\x03 \x01(\r\x12\x18\n\x10resume_window_ms\x18\x04 \x01(\r\x12\x15\n\rsend_stall_ms\x18\x06 \x01(\r\"\xbb\x01\n\x0cStreamLimits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\r\x12\x1b\n\x13max_arguments_bytes\x18\x02 \x01(\r\x12\x18\n\x10max_result_bytes\x18\x03 \x01(\r\x12\x1e\n\x16max_output_chunk_bytes\x18\x04 \x01(\r\x12\x1a\n\x12max_metadata_bytes\x18\x05 \x01(\r\x12\x1d\n\x15max_tools_per_message\x18\x06 \x01(\r*\xd6\x01\n\x0cGoAwayReason\x12\x1e\n\x1aGO_AWAY_REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17GO_AWAY_REASON_SHUTDOWN\x10\x01\x12\x1d\n\x19GO_AWAY_REASON_SUPERSEDED\x10\x02\x12\x1e\n\x1aGO_AWAY_REASON_SLOW_READER\x10\x04\x12#\n\x1fGO_AWAY_REASON_HEARTBEAT_MISSED\x10\x05\x12%\n!GO_AWAY_REASON_PROTOCOL_VIOLATION\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'callgate.v1.stream_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GOAWAYREASON']._serialized_start=666
-  _globals['_GOAWAYREASON']._serialized_end=880
+  _globals['_GOAWAYREASON']._serialized_start=697
+  _globals['_GOAWAYREASON']._serialized_end=911
   _globals['_PING']._serialized_start=41
   _globals['_PING']._serialized_end=62
   _globals['_PONG']._serialized_start=64
@@ -46,5 +46,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STREAMTIMING']._serialized_start=367
   _globals['_STREAMTIMING']._serialized_end=504
   _globals['_STREAMLIMITS']._serialized_start=507
-  _globals['_STREAMLIMITS']._serialized_end=663
+  _globals['_STREAMLIMITS']._serialized_end=694
 # @@protoc_insertion_point(module_scope)

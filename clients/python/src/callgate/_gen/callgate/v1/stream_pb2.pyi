@@ -83,15 +83,17 @@ class StreamTiming(_message.Message):
     def __init__(self, ping_interval_ms: _Optional[int] = ..., ping_misses: _Optional[int] = ..., accept_timeout_ms: _Optional[int] = ..., resume_window_ms: _Optional[int] = ..., send_stall_ms: _Optional[int] = ...) -> None: ...
 
 class StreamLimits(_message.Message):
-    __slots__ = ("max_message_bytes", "max_arguments_bytes", "max_result_bytes", "max_output_chunk_bytes", "max_metadata_bytes")
+    __slots__ = ("max_message_bytes", "max_arguments_bytes", "max_result_bytes", "max_output_chunk_bytes", "max_metadata_bytes", "max_tools_per_message")
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_ARGUMENTS_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_OUTPUT_CHUNK_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_METADATA_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOOLS_PER_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     max_message_bytes: int
     max_arguments_bytes: int
     max_result_bytes: int
     max_output_chunk_bytes: int
     max_metadata_bytes: int
-    def __init__(self, max_message_bytes: _Optional[int] = ..., max_arguments_bytes: _Optional[int] = ..., max_result_bytes: _Optional[int] = ..., max_output_chunk_bytes: _Optional[int] = ..., max_metadata_bytes: _Optional[int] = ...) -> None: ...
+    max_tools_per_message: int
+    def __init__(self, max_message_bytes: _Optional[int] = ..., max_arguments_bytes: _Optional[int] = ..., max_result_bytes: _Optional[int] = ..., max_output_chunk_bytes: _Optional[int] = ..., max_metadata_bytes: _Optional[int] = ..., max_tools_per_message: _Optional[int] = ...) -> None: ...
