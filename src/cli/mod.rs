@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ProcessEnvironment, Sources};
+use crate::config::{Config, ConfigError, ProcessEnvironment, Sources};
 use output::Outcome;
 
 /// The gRPC sidecar through which every tool call of an AI agent passes.
@@ -85,7 +85,14 @@ impl ConfigArguments {
         };
         sources
             .load(&ProcessEnvironment)
-            .map_err(|error| Outcome::usage(error.to_string()))
+            .map_err(|error| match error {
+                ConfigError::UnknownKey { .. } => Outcome::usage(format!(
+                    "{error}\n\nhint: see every key with  callgate config show"
+                )),
+                ConfigError::Unreadable { .. }
+                | ConfigError::Invalid { .. }
+                | ConfigError::OutOfRange { .. } => Outcome::usage(error.to_string()),
+            })
     }
 }
 

@@ -26,7 +26,13 @@ pub enum ConfigError {
         /// What happened.
         problem: String,
     },
-    /// A value is not of its type, or a key is unknown.
+    /// A key is unknown.
+    #[error("config: `{key}` is no key")]
+    UnknownKey {
+        /// Its path.
+        key: String,
+    },
+    /// A value is not of its type.
     #[error("config: {problem}")]
     Invalid {
         /// What is wrong.

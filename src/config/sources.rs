@@ -88,11 +88,13 @@ impl Sources {
             })?;
             set(&mut table, key.trim(), value.trim())?;
         }
+        check_keys(&table)?;
         let mut config: Config =
             table
                 .try_into()
                 .map_err(|error: toml::de::Error| ConfigError::Invalid {
-                    problem: error.message().to_owned(),
+                    // With its second line, which names the key.
+                    problem: error.to_string().trim_end().replace('\n', " "),
                 })?;
         self.resolve_dirs(&mut config, environment);
         config.check()?;
@@ -188,9 +190,41 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), ConfigError> {
             problem: format!("`{part}` in `{key}` is no section"),
         })?;
     }
-    Err(ConfigError::Invalid {
-        problem: format!("`{key}` is no key"),
-    })
+    Err(unknown(key))
+}
+
+/// Refuses a key that nobody knows, by its whole path: what reads the values names only its last part.
+fn check_keys(table: &Table) -> Result<(), ConfigError> {
+    let known = Table::try_from(Config::default()).map_err(|error| ConfigError::Invalid {
+        problem: error.to_string(),
+    })?;
+    for (key, value) in table {
+        match (known.get(key), value) {
+            (None, value) => return Err(unknown(&first_path(key, value))),
+            (Some(Value::Table(section)), Value::Table(set)) => {
+                if let Some(name) = set.keys().find(|name| !section.contains_key(*name)) {
+                    return Err(unknown(&format!("{key}.{name}")));
+                }
+            }
+            // Whether a value fits its key, its type says.
+            (Some(_), _) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The path of the first value under a key.
+fn first_path(key: &str, value: &Value) -> String {
+    match value.as_table().and_then(|table| table.iter().next()) {
+        Some((inner, value)) => format!("{key}.{}", first_path(inner, value)),
+        None => key.to_owned(),
+    }
+}
+
+fn unknown(key: &str) -> ConfigError {
+    ConfigError::UnknownKey {
+        key: key.to_owned(),
+    }
 }
 
 fn parse_value(text: &str) -> Value {

@@ -235,21 +235,27 @@ fn later_sources_beat_earlier_ones() {
 fn a_key_that_nobody_knows_stops_and_is_named() {
     let home = Home::new();
     let file = home.file("bad.toml", "[server]\ntpc = \"127.0.0.1:1\"\n");
-    let cases: &[&[&str]] = &[
-        &["--config", &file],
-        &["--set", "server.tpc=127.0.0.1:1"],
-        &["--set", "tpc=1"],
+    let cases: &[(&[&str], &str)] = &[
+        (&["--config", &file], "server.tpc"),
+        (&["--set", "server.tpc=127.0.0.1:1"], "server.tpc"),
+        (&["--set", "foo.bar=1"], "foo.bar"),
+        (&["--set", "tpc=1"], "tpc"),
     ];
-    for flags in cases {
+    let message = |key: &str| {
+        format!(
+            "callgate: config: `{key}` is no key\n\nhint: see every key with  callgate config show\n"
+        )
+    };
+    for (flags, key) in cases {
         let arguments = [&["config", "show"], *flags].concat();
         let ran = home.run(&arguments);
         assert_eq!((ran.code, ran.out.as_str()), (64, ""), "{flags:?}");
-        assert!(ran.err.contains("`tpc`"), "{}", ran.err);
+        assert_eq!(ran.err, message(key));
     }
     let home = home.variable("CALLGATE__SERVER__TPC", "1");
     let ran = home.run(&["config", "show"]);
     assert_eq!(ran.code, 64);
-    assert!(ran.err.contains("`tpc`"), "{}", ran.err);
+    assert_eq!(ran.err, message("server.tpc"));
 }
 
 #[test]

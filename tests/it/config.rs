@@ -100,10 +100,7 @@ fn what_is_no_key_or_no_value_of_it_is_refused() {
     assert!(problem("nonsense").contains("section.key=value"));
     assert!(problem("=1").contains("is no key"));
     assert!(problem("turn..attempts_max=1").contains("is no key"));
-    assert!(
-        problem("turn.attempts_max=many").contains("attempts_max")
-            || problem("turn.attempts_max=many").contains("invalid type")
-    );
+    assert!(problem("turn.attempts_max=many").ends_with("in `turn.attempts_max`"));
     assert!(problem("turn.attempts_max=-1").contains("config: "));
     assert!(problem("turn=1").contains("config: "));
     assert!(problem("log.format=loud").contains("loud"));
