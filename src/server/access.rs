@@ -338,11 +338,15 @@ pub fn read_or_make_secret(path: &Path) -> std::io::Result<String> {
 /// Makes a directory that only its owner can enter.
 ///
 /// # Errors
-/// It cannot be made or narrowed.
+/// It cannot be made or narrowed, or something else has its name.
 pub fn private_dir(dir: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     if dir.is_dir() {
         return Ok(());
+    }
+    // The system would only say that something exists.
+    if dir.exists() {
+        return Err(std::io::Error::other("it is a file, not a directory"));
     }
     std::fs::DirBuilder::new()
         .recursive(true)

@@ -1,6 +1,7 @@
 //! The program as people and scripts see it: exit codes, standard output, hints.
 //!
-//! Each run has a home of its own and nothing of this process's environment. Never starts a sidecar.
+//! Each run has a home of its own and nothing of this process's environment. Never leads to a sidecar
+//! that serves.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -256,6 +257,22 @@ fn a_key_that_nobody_knows_stops_and_is_named() {
     let ran = home.run(&["config", "show"]);
     assert_eq!(ran.code, 64);
     assert_eq!(ran.err, message("server.tpc"));
+}
+
+#[test]
+fn a_file_where_a_directory_must_be_is_called_one() {
+    let home = Home::new();
+    let file = home.file("taken", "");
+    for flag in ["--data-dir", "--socket-dir"] {
+        let ran = home.run(&["serve", flag, &file, "--set", "server.tcp="]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+        assert!(
+            ran.err
+                .contains(&format!("`{file}`: it is a file, not a directory")),
+            "{}",
+            ran.err
+        );
+    }
 }
 
 #[test]
