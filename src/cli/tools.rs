@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use callgate_client::connect::AuthorizedChannel;
 use callgate_client::pb::v1 as pb;
 use callgate_client::pb::v1::registry_service_client::RegistryServiceClient;
 use serde_json::Value;
+use tonic::Code;
 
 use super::ConfigArguments;
 use super::client::{ClientArguments, block_on, failed, word};
@@ -57,6 +59,10 @@ impl Tools {
 
     async fn list(&self) -> Result<(), Outcome> {
         let mut registry = RegistryServiceClient::new(self.client.connect().await?);
+        let executors = match &self.format {
+            Some(_) => Vec::new(),
+            None => list_executors(&mut registry).await?,
+        };
         let format = match self.format.as_deref() {
             Some(_) => pb::ProviderFormat::OpenaiChat,
             None => pb::ProviderFormat::Unspecified,
@@ -83,9 +89,10 @@ impl Tools {
                 return print_export(&export);
             }
             for tool in answer.tools {
+                let state = state_of(&tool, &executors);
                 match self.json {
-                    true => data(&tool_json(&tool).to_string()),
-                    false => rows.push(tool_row(&tool)),
+                    true => data(&tool_json(&tool, &state).to_string()),
+                    false => rows.push(tool_row(&tool, state)),
                 }
             }
             page_token = answer.next_page_token;
@@ -211,29 +218,146 @@ fn kind_word(definition: &pb::ToolDefinition) -> String {
     word(definition.kind().as_str_name(), "TOOL_KIND_")
 }
 
-fn tool_row(tool: &pb::Tool) -> Vec<String> {
+/// Every executor. None for a credential that may not see them: the tools alone are an answer, too.
+async fn list_executors(
+    registry: &mut RegistryServiceClient<AuthorizedChannel>,
+) -> Result<Vec<pb::ExecutorInfo>, Outcome> {
+    let mut executors = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let request = pb::ListExecutorsRequest {
+            executor_name: String::new(),
+            page_size: 0,
+            page_token,
+        };
+        let answer = match registry.list_executors(request).await {
+            Ok(answer) => answer.into_inner(),
+            Err(status) if status.code() == Code::PermissionDenied => return Ok(Vec::new()),
+            Err(status) => return Err(failed(&status)),
+        };
+        executors.extend(answer.executors);
+        page_token = answer.next_page_token;
+        if page_token.is_empty() {
+            return Ok(executors);
+        }
+    }
+}
+
+/// Whether a call of the tool would run now: the word of its state, or `full` or `draining` where it is
+/// active and nobody who runs it takes one more.
+fn state_of(tool: &pb::Tool, executors: &[pb::ExecutorInfo]) -> String {
+    let state = word(tool.state().as_str_name(), "TOOL_STATE_");
+    let name = tool
+        .definition
+        .as_ref()
+        .map_or("", |tool| tool.name.as_str());
+    let mut runs = executors
+        .iter()
+        .filter(|executor| executor.executor_name == tool.owner)
+        .filter(|executor| executor.tools.iter().any(|own| own == name))
+        .filter(|executor| match executor.state() {
+            pb::ExecutorState::Ready | pb::ExecutorState::Draining => true,
+            pb::ExecutorState::Unspecified
+            | pb::ExecutorState::Reconnecting
+            | pb::ExecutorState::Closed => false,
+        })
+        .peekable();
+    if tool.state() != pb::ToolState::Active || runs.peek().is_none() {
+        return state;
+    }
+    let mut is_full = false;
+    for executor in runs {
+        match executor.state() == pb::ExecutorState::Draining {
+            true => {}
+            false if executor.in_flight < executor.max_concurrent_executions => return state,
+            false => is_full = true,
+        }
+    }
+    match is_full {
+        true => "full".to_owned(),
+        false => "draining".to_owned(),
+    }
+}
+
+fn tool_row(tool: &pb::Tool, state: String) -> Vec<String> {
     let definition = tool.definition.clone().unwrap_or_default();
     vec![
         definition.name.clone(),
         risk_word(&definition),
         kind_word(&definition),
-        word(tool.state().as_str_name(), "TOOL_STATE_"),
+        state,
         tool.owner.clone(),
     ]
 }
 
-fn tool_json(tool: &pb::Tool) -> Value {
+fn tool_json(tool: &pb::Tool, state: &str) -> Value {
     let definition = tool.definition.clone().unwrap_or_default();
     serde_json::json!({
         "name": definition.name,
         "description": definition.description,
         "risk": risk_word(&definition),
         "kind": kind_word(&definition),
-        "state": word(tool.state().as_str_name(), "TOOL_STATE_"),
+        "state": state,
         "owner": tool.owner,
         "generation": tool.generation,
         "instances": tool.instances,
         "in_flight": tool.in_flight,
         "parameters": String::from_utf8_lossy(&definition.parameters_json),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pb::ExecutorState::{Draining, Ready, Reconnecting};
+
+    fn executor(state: pb::ExecutorState, in_flight: u32) -> pb::ExecutorInfo {
+        pb::ExecutorInfo {
+            executor_name: "box".to_owned(),
+            state: state as i32,
+            tools: vec!["echo".to_owned()],
+            max_concurrent_executions: 2,
+            in_flight,
+            ..pb::ExecutorInfo::default()
+        }
+    }
+
+    #[test]
+    fn an_active_tool_that_nobody_takes_a_call_of_is_full_or_draining() {
+        let tool = |state: pb::ToolState| pb::Tool {
+            definition: Some(pb::ToolDefinition {
+                name: "echo".to_owned(),
+                ..pb::ToolDefinition::default()
+            }),
+            owner: "box".to_owned(),
+            state: state as i32,
+            ..pb::Tool::default()
+        };
+        let of_another = pb::ExecutorInfo {
+            executor_name: "other".to_owned(),
+            ..executor(Ready, 0)
+        };
+        let of_another_tool = pb::ExecutorInfo {
+            tools: vec!["write".to_owned()],
+            ..executor(Ready, 0)
+        };
+        let cases = [
+            (vec![], "active"),
+            (vec![executor(Ready, 1)], "active"),
+            (vec![executor(Ready, 2)], "full"),
+            (vec![executor(Ready, 2), executor(Ready, 1)], "active"),
+            (vec![executor(Draining, 0)], "draining"),
+            (vec![executor(Draining, 0), executor(Ready, 2)], "full"),
+            (vec![executor(Draining, 0), executor(Ready, 0)], "active"),
+            (vec![executor(Draining, 0), of_another], "draining"),
+            (vec![executor(Ready, 2), of_another_tool], "full"),
+            (vec![executor(Ready, 2), executor(Reconnecting, 0)], "full"),
+        ];
+        for (executors, expected) in cases {
+            let state = state_of(&tool(pb::ToolState::Active), &executors);
+            assert_eq!(state, expected, "{executors:?}");
+        }
+        let gone = tool(pb::ToolState::Unavailable);
+        assert_eq!(state_of(&gone, &[executor(Ready, 2)]), "unavailable");
+    }
 }

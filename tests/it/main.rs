@@ -14,6 +14,7 @@ mod access;
 mod bfcl;
 mod cancelling;
 mod cli;
+mod commands;
 mod config;
 mod executors;
 mod finished_turns;
