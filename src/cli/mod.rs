@@ -15,6 +15,7 @@ mod serve;
 mod sidecar;
 mod tools;
 mod turn;
+mod waiting;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! Runs one turn for a command and prints what happens.
 //!
-//! Ctrl-C cancels the turn and still prints its end. Never invents a result.
+//! Ctrl-C cancels the turn and still prints its end. A turn that takes its time says on standard error what
+//! it waits for, once. Never invents a result.
 
 use callgate_client::connect::AuthorizedChannel;
 use callgate_client::pb::v1 as pb;
@@ -8,7 +9,8 @@ use callgate_client::pb::v1::turn_service_client::TurnServiceClient;
 use serde_json::{Value, json};
 
 use super::client::{failed, state_word, word};
-use super::output::{Outcome, data};
+use super::output::{Outcome, data, note};
+use super::waiting::{SILENCE, Waiting};
 use pb::turn_event::Body;
 
 /// How events are printed.
@@ -43,6 +45,9 @@ pub(super) async fn run_turn(
         .map_err(|status| failed(&status))?
         .into_inner();
     let mut interrupted = false;
+    let mut waiting = Waiting::default();
+    let mut silence = std::pin::pin!(tokio::time::sleep(SILENCE));
+    let mut explained = false;
     loop {
         let message = tokio::select! {
             message = events.message() => message.map_err(|status| lost(&status, &turn_id))?,
@@ -51,11 +56,17 @@ pub(super) async fn run_turn(
                 canceller.cancel_turn(cancel.clone()).await.map_err(|status| failed(&status))?;
                 continue;
             }
+            () = silence.as_mut(), if !explained => {
+                explained = true;
+                note(&format!("callgate: {}", waiting.line()));
+                continue;
+            }
         };
         let Some(message) = message else {
             return Err(Outcome::failed("the stream ended before the turn did"));
         };
         for event in message.turn.unwrap_or_default().events {
+            waiting.take(&event);
             print_event(&event, form);
             if let Some(Body::TurnCompleted(completed)) = event.body {
                 return Ok(completed);

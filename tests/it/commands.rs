@@ -1,12 +1,13 @@
 //! Commands against a sidecar that serves.
 //!
-//! What they say without one stands in `cli`. Never waits for time to pass.
+//! What they say without one stands in `cli`. Never waits for time to pass: only for lines.
 
 use std::process::Stdio;
 
 use callgate_client::pb::v1 as pb;
 use pb::connect_request::Body as Word;
 use pb::connect_response::Body as Heard;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use super::support::executor::{Executor, hello, resuming};
@@ -105,4 +106,38 @@ async fn a_credential_that_may_not_see_executors_is_told_the_tools_all_the_same(
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8(output.stdout).unwrap().contains("active"));
+}
+
+#[tokio::test]
+async fn a_call_that_waits_says_what_for() {
+    let (sidecar, mut executor, _orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let full = pb::CapacityUpdate {
+        max_concurrent_executions: 0,
+    };
+    executor.say(Word::CapacityUpdate(full)).await;
+    executor.has_no_work().await;
+    let mut waiting = callgate(&sidecar, &["call", "echo", "{}"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let line = soon("a word of explanation", lines.next_line()).await;
+    assert_eq!(
+        line.unwrap().unwrap(),
+        "callgate: waiting for an executor to take `echo`"
+    );
+    let room = pb::CapacityUpdate {
+        max_concurrent_executions: 1,
+    };
+    executor.say(Word::CapacityUpdate(room)).await;
+    let work = executor.work().await;
+    executor.answer_text(&work, "done").await;
+    let output = soon("the result", waiting.wait_with_output())
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "done\n");
+    // One line is enough.
+    assert_eq!(soon("the end", lines.next_line()).await.unwrap(), None);
 }
