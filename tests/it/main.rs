@@ -28,6 +28,7 @@ mod provider;
 mod registry;
 mod restart;
 mod results;
+mod retention;
 mod small_stacks;
 mod store;
 mod streams;

@@ -10,4 +10,4 @@ mod failure;
 mod model;
 mod open;
 mod reads;
-mod samples;
+pub(crate) mod samples;

@@ -10,7 +10,7 @@ use tonic::Code;
 use super::refused_by;
 use crate::support::executor::{Executor, hello, text_result};
 use crate::support::failure::{code, detail};
-use crate::support::orchestrator::{Orchestrator, turn};
+use crate::support::orchestrator::{Orchestrator, call, turn};
 use crate::support::sidecar::{Setup, Sidecar};
 use crate::support::{set_up, soon, tools};
 
@@ -99,6 +99,29 @@ async fn headers_have_a_size() {
     ask(1_000).await.unwrap();
     ask(2_000).await.unwrap_err();
     ask(1_000).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_has_a_number_of_streams_and_the_next_one_waits() {
+    let setup = Setup::default().set("limits.connection_streams_max", 2);
+    let (sidecar, mut executor, orchestrator) = set_up(setup, [tools::echo()]).await;
+    let beside = Orchestrator::connect(&sidecar).await;
+    let one = |id: &str| turn(id, [call("c", "echo", "{}")]);
+    let mut first = orchestrator.run(one("t1")).await;
+    let _second = orchestrator.run(one("t2")).await;
+    let (work, _) = (executor.work().await, executor.work().await);
+    let mut third = std::pin::pin!(orchestrator.get_turn("t2"));
+    // Another connection gets this answer many times over meanwhile.
+    for _ in 0..100 {
+        tokio::select! {
+            biased;
+            shown = third.as_mut() => panic!("a third stream was answered: {shown:?}"),
+            shown = beside.get_turn("t2") => drop(shown.unwrap()),
+        }
+    }
+    executor.answer_text(&work, "").await;
+    first.completed().await;
+    third.await.unwrap();
 }
 
 #[tokio::test]
