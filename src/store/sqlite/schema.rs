@@ -89,8 +89,21 @@ const TABLES: [&str; 10] = [
     "toolsets",
 ];
 
-/// Takes the store for this process. The lock goes with the file handle.
-pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
+/// The store is this process's as long as this lives.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is being started may hold the file a moment longer.
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the store stays locked until the process ends");
+        }
+    }
+}
+
+/// Takes the store for this process.
+pub(super) fn lock(path: &Path) -> Result<Lock, StoreError> {
     let lock_path = beside(path, ".lock");
     let file = private()
         .create(true)
@@ -98,7 +111,7 @@ pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
         .open(&lock_path)
         .map_err(|error| unavailable(&lock_path, &error))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Locked),
         Err(std::fs::TryLockError::Error(error)) => Err(unavailable(&lock_path, &error)),
     }

@@ -4,7 +4,6 @@
 //! it works. Settling, forgetting and checkpoints happen in slices between groups. Never reads for
 //! others.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::Counters;
 use super::forget::Forgetting;
 use super::queue::{Background, Group, Job, Next, Pause, Queue, Reply, refuse};
 use super::reader::{self, Read};
-use super::schema::store_error;
+use super::schema::{Lock, store_error};
 use super::settle::{Placed, Settler};
 use crate::base::clock::Clock;
 use crate::base::failpoint;
@@ -57,7 +56,7 @@ pub(super) struct Writer {
     pub(super) unindexed_turns: usize,
     pub(super) busy_timeout: Duration,
     /// Held until the file is closed.
-    pub(super) lock: File,
+    pub(super) lock: Lock,
 }
 
 /// What goes on besides groups.
