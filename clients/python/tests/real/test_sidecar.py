@@ -343,10 +343,11 @@ async def test_wrong_token_over_tcp_is_refused(sidecar: Sidecar) -> None:
             await caller.run_turn("s", [ToolCall("c", "x")])
 
 
-# An rpc of its own costs a turn an HTTP/2 stream; a build without optimisation makes that dear.
-@pytest.mark.parametrize(("carrier", "limit"), [("stream", 0.005), ("rpc", 0.010)])
-async def test_turn_over_loopback_tcp_waits_for_no_delayed_packet(sidecar: Sidecar, carrier: Any, limit: float) -> None:
-    # A missing TCP_NODELAY on either side, in either direction, costs 44 ms.
+@pytest.mark.parametrize("carrier", ["stream", "rpc"])
+async def test_turn_over_loopback_tcp_waits_for_no_delayed_packet(sidecar: Sidecar, carrier: Any) -> None:
+    # A missing TCP_NODELAY on either side, in either direction, costs 44 ms. Half of it leaves room for a
+    # busy machine and a build without optimisation.
+    limit = 0.022
     executor = sidecar.client(
         endpoint=sidecar.tcp_endpoint, token=sidecar.token("executor"), executor_name=f"fast-{carrier}"
     )
