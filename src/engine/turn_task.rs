@@ -221,7 +221,12 @@ impl TurnTask {
                     let claimed = self.engine.pool.claim(claim, mailbox);
                     performing.claimed.extend(claimed);
                 }
-                effect => self.act(effect),
+                Effect::Announce(_)
+                | Effect::Expect(_)
+                | Effect::Dispatch(_)
+                | Effect::Withdraw(_)
+                | Effect::Acknowledge { .. }
+                | Effect::Finish => self.act(effect),
             }
         }
         None

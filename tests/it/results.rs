@@ -266,7 +266,7 @@ fn size(result: &CallResult) -> usize {
 }
 
 fn text(bytes: usize) -> Content {
-    Content::Text("x".repeat(bytes).into())
+    Content::Text("x".repeat(bytes))
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn the_size_before_the_first_cut_is_the_one_that_is_told() {
 
 fn content() -> impl Strategy<Value = Content> {
     prop_oneof![
-        "[aé€😀]{0,40}".prop_map(|text| Content::Text(text.into())),
+        "[aé€😀]{0,40}".prop_map(Content::Text),
         (0_usize..200).prop_map(|bytes| Content::Json(Bytes::from(vec![b'1'; bytes]))),
         (0_usize..200).prop_map(|bytes| Content::Image(Media {
             data: Bytes::from(vec![0; bytes]),

@@ -152,7 +152,7 @@ proptest! {
             match step {
                 Step::Write { what, turn: n, durable } => {
                     let record = record(what, &turn(n, at), at);
-                    good(model.commit(&[record.clone()]));
+                    good(model.commit(std::slice::from_ref(&record)));
                     match durable {
                         true => good(store.commit(&[record])),
                         false => store.append(&[record]).unwrap(),

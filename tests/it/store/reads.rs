@@ -41,7 +41,7 @@ fn a_turn_reads_the_same_wherever_its_records_are() {
             if written == settled_after {
                 settle(&store);
             }
-            good(store.commit(&[record.clone()]));
+            good(store.commit(std::slice::from_ref(record)));
         }
         if settled_after == records.len() {
             settle(&store);
