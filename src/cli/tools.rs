@@ -176,6 +176,8 @@ impl Tools {
             dialect,
             risk: None,
             kind: Kind::Other,
+            subject: None,
+            skip_permission: false,
             idempotent: false,
             exclusive: false,
             timeout_ms: None,

@@ -19,7 +19,7 @@ use crate::gate::result::{
     Content, Media, Resource, ResourceBody, ResourceLink, ToolResult, cut_text,
 };
 use crate::gate::schema::SchemaDialect;
-use crate::gate::tool::{Kind, Risk, ToolDefinition, ToolWarning};
+use crate::gate::tool::{DeclaredSubject, Kind, Risk, SubjectKind, ToolDefinition, ToolWarning};
 use crate::gate::turn::{CancelReason, Dispatch, RejectReason, Reply, Withdraw};
 use crate::pb::v1 as pb;
 
@@ -325,6 +325,8 @@ pub(super) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
         dialect,
         risk,
         kind,
+        subject: definition.subject.map(subject),
+        skip_permission: definition.skip_permission,
         idempotent: definition.idempotent,
         exclusive: definition.exclusive,
         timeout_ms: definition.timeout_ms,
@@ -333,6 +335,22 @@ pub(super) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
         services: definition.services,
         version: definition.version,
         annotations: definition.annotations_json,
+    }
+}
+
+/// An unknown type is read as plain text, in which no rule for another type matches.
+fn subject(subject: pb::Subject) -> DeclaredSubject {
+    let kind = match pb::SubjectType::try_from(subject.subject_type) {
+        Ok(pb::SubjectType::Unspecified) => None,
+        Ok(pb::SubjectType::Command) => Some(SubjectKind::Command),
+        Ok(pb::SubjectType::Path) => Some(SubjectKind::Path),
+        Ok(pb::SubjectType::Url) => Some(SubjectKind::Url),
+        Ok(pb::SubjectType::Text) | Err(_) => Some(SubjectKind::Text),
+    };
+    DeclaredSubject {
+        pointer: subject.pointer,
+        kind,
+        dialect: subject.dialect,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::ids::{OwnerName, ToolName, UnixMillis};
-use super::json::{Document, JsonError, JsonLimits};
+use super::json::{Document, JsonError, JsonLimits, pointer_name};
 use super::limits::Limits;
 use super::result::Digest;
 use super::schema::{Schema, SchemaDialect, SchemaError, SchemaOptions};
@@ -82,6 +82,47 @@ impl Kind {
     }
 }
 
+/// How a rule's `(…)` reads the argument that it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SubjectKind {
+    /// A shell command.
+    Command,
+    /// A path, or several.
+    Path,
+    /// An address.
+    Url,
+    /// Any other text.
+    Text,
+}
+
+impl SubjectKind {
+    /// The word that people and digests see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SubjectKind::Command => "command",
+            SubjectKind::Path => "path",
+            SubjectKind::Url => "url",
+            SubjectKind::Text => "text",
+        }
+    }
+}
+
+/// The argument that a rule's `(…)` is matched against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredSubject {
+    /// Where it stands in the arguments, an RFC 6901 pointer.
+    pub pointer: String,
+    /// How it is read. None: the executor named no type.
+    pub kind: Option<SubjectKind>,
+    /// For commands: the shell that runs them. Empty: `bash`.
+    pub dialect: String,
+}
+
+/// Longest pointer to a subject, in bytes.
+pub const SUBJECT_POINTER_BYTES_MAX: usize = 256;
+/// Longest name of a shell, in bytes.
+pub const DIALECT_BYTES_MAX: usize = 32;
+
 /// A tool as its executor describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolDefinition {
@@ -97,6 +138,10 @@ pub struct ToolDefinition {
     pub risk: Option<Risk>,
     /// What it does.
     pub kind: Kind,
+    /// What its rules are about. None: only rules about the whole tool or a parameter match.
+    pub subject: Option<DeclaredSubject>,
+    /// Lifts an ask that comes from mode or risk, but for a dangerous tool and in plan mode.
+    pub skip_permission: bool,
     /// A second execution does no harm.
     pub idempotent: bool,
     /// Runs alone in its batch.
@@ -345,6 +390,9 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
         limits.tool_annotations_bytes_max,
         "bytes",
     )?;
+    if let Some(subject) = &definition.subject {
+        check_subject(subject).or_else(|problem| invalid("subject", problem.to_owned()))?;
+    }
     match definition.timeout_ms {
         Some(0) => return invalid("timeout_ms", "must not be zero".to_owned()),
         Some(span) if span > TIMEOUT_MS_MAX => {
@@ -360,6 +408,24 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
             false => format!("must be an object: {error}"),
         };
         return invalid("annotations_json", problem);
+    }
+    Ok(())
+}
+
+fn check_subject(subject: &DeclaredSubject) -> Result<(), &'static str> {
+    let mut tokens = subject.pointer.split('/');
+    let points = tokens.next() == Some("") && subject.pointer.len() > 1;
+    if !points || !tokens.all(|token| pointer_name(token).is_some()) {
+        return Err("must have a pointer to an argument, such as `/command`");
+    }
+    if subject.pointer.len() > SUBJECT_POINTER_BYTES_MAX {
+        return Err("must have a pointer of at most 256 bytes");
+    }
+    if subject.kind.is_none() {
+        return Err("must have a type");
+    }
+    if subject.dialect.len() > DIALECT_BYTES_MAX {
+        return Err("must have a dialect of at most 32 bytes");
     }
     Ok(())
 }
@@ -407,11 +473,18 @@ fn digest_of(definition: &ToolDefinition) -> Digest {
         "parameters": json(&definition.parameters),
         "risk": definition.risk.map(Risk::as_str),
         "services": definition.services,
+        "skip_permission": definition.skip_permission,
+        "subject": definition.subject.as_ref().map(subject_words),
         "supports_cancellation": definition.supports_cancellation,
         "timeout_ms": definition.timeout_ms,
         "version": definition.version,
     });
     Digest::of(fields.to_string().as_bytes())
+}
+
+fn subject_words(subject: &DeclaredSubject) -> [&str; 3] {
+    let kind = subject.kind.map_or("", SubjectKind::as_str);
+    [&subject.pointer, kind, &subject.dialect]
 }
 
 /// The dispatch form of JSON text; text that is no JSON stands for itself.
@@ -444,6 +517,11 @@ pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'
         ("schema_dialect", before.dialect != after.dialect),
         ("risk_level", before.risk != after.risk),
         ("kind", before.kind != after.kind),
+        ("subject", before.subject != after.subject),
+        (
+            "skip_permission",
+            before.skip_permission != after.skip_permission,
+        ),
         ("idempotent", before.idempotent != after.idempotent),
         ("exclusive", before.exclusive != after.exclusive),
         ("timeout_ms", before.timeout_ms != after.timeout_ms),

@@ -16,7 +16,7 @@ use crate::gate::refusal::{CallError, ErrorLayer};
 use crate::gate::result::{
     CallEffect, CallOutcome, CallResult, Content, Media, NotExecuted, ResourceBody,
 };
-use crate::gate::tool::{Kind, Risk, Tool};
+use crate::gate::tool::{DeclaredSubject, Kind, Risk, SubjectKind, Tool};
 use crate::pb::v1 as pb;
 
 /// A span for a 32-bit field; longer ones are cut.
@@ -377,6 +377,8 @@ pub(super) fn definition(tool: &Tool) -> pb::ToolDefinition {
         },
         risk_level: risk(tool.risk),
         kind: kind(definition.kind),
+        subject: definition.subject.as_ref().map(subject),
+        skip_permission: definition.skip_permission,
         idempotent: definition.idempotent,
         exclusive: definition.exclusive,
         timeout_ms: Some(tool.timeout_ms),
@@ -385,6 +387,21 @@ pub(super) fn definition(tool: &Tool) -> pb::ToolDefinition {
         services: definition.services.clone(),
         version: definition.version.clone(),
         annotations_json: definition.annotations.clone(),
+    }
+}
+
+fn subject(subject: &DeclaredSubject) -> pb::Subject {
+    let subject_type = match subject.kind {
+        None => pb::SubjectType::Unspecified,
+        Some(SubjectKind::Command) => pb::SubjectType::Command,
+        Some(SubjectKind::Path) => pb::SubjectType::Path,
+        Some(SubjectKind::Url) => pb::SubjectType::Url,
+        Some(SubjectKind::Text) => pb::SubjectType::Text,
+    };
+    pb::Subject {
+        pointer: subject.pointer.clone(),
+        subject_type: subject_type as i32,
+        dialect: subject.dialect.clone(),
     }
 }
 

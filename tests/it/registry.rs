@@ -7,7 +7,7 @@ use callgate::gate::ids::{OwnerName, ToolName, UnixMillis};
 use callgate::gate::limits::Limits;
 use callgate::gate::registry::{Registration, Registry};
 use callgate::gate::schema::SchemaDialect;
-use callgate::gate::tool::{Kind, Risk, ToolDefinition, ToolRules};
+use callgate::gate::tool::{DeclaredSubject, Kind, Risk, SubjectKind, ToolDefinition, ToolRules};
 use serde::Deserialize;
 
 use crate::turn_machine::tools::{definition, register, rules};
@@ -73,6 +73,35 @@ struct Definition {
     version: String,
     #[serde(default)]
     annotations: String,
+    subject: Option<SubjectCase>,
+    #[serde(default)]
+    skip_permission: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubjectCase {
+    pointer: String,
+    kind: Option<String>,
+    #[serde(default)]
+    dialect: String,
+}
+
+impl SubjectCase {
+    fn read(&self) -> DeclaredSubject {
+        let kinds = [
+            SubjectKind::Command,
+            SubjectKind::Path,
+            SubjectKind::Url,
+            SubjectKind::Text,
+        ];
+        let named = |name: &String| kinds.into_iter().find(|kind| kind.as_str() == name);
+        DeclaredSubject {
+            pointer: self.pointer.clone(),
+            kind: self.kind.as_ref().map(|name| named(name).unwrap()),
+            dialect: self.dialect.clone(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -150,6 +179,8 @@ impl Definition {
             services: self.services.clone(),
             version: self.version.clone(),
             annotations: Bytes::from(self.annotations.clone()),
+            subject: self.subject.as_ref().map(SubjectCase::read),
+            skip_permission: self.skip_permission,
             ..definition(&self.name)
         }
     }

@@ -22,7 +22,7 @@ use crate::gate::result::{
     CallResult, CallTiming, Content, Digest, Media, Resource, ResourceBody, ResourceLink,
 };
 use crate::gate::snapshot::Seen;
-use crate::gate::tool::ToolDefinition;
+use crate::gate::tool::{DeclaredSubject, ToolDefinition};
 use crate::gate::toolset::Toolset;
 use crate::store::RestoredTool;
 use crate::store::fold::{Fact, TurnFact};
@@ -313,6 +313,8 @@ fn tool_of(tool: super::Tool) -> Result<RestoredTool, Unreadable> {
             dialect: numbers::dialect_from(tool.dialect)?,
             risk: tool.risk.map(numbers::risk_from).transpose()?,
             kind: numbers::tool_kind_from(tool.kind)?,
+            subject: tool.subject.map(subject_of).transpose()?,
+            skip_permission: tool.skip_permission,
             idempotent: tool.idempotent,
             exclusive: tool.exclusive,
             timeout_ms: tool.timeout_ms,
@@ -325,6 +327,14 @@ fn tool_of(tool: super::Tool) -> Result<RestoredTool, Unreadable> {
         owner: tool.owner,
         generation: tool.generation,
         registered_at: UnixMillis(tool.registered_at),
+    })
+}
+
+fn subject_of(subject: super::Subject) -> Result<DeclaredSubject, Unreadable> {
+    Ok(DeclaredSubject {
+        pointer: subject.pointer,
+        kind: subject.kind.map(numbers::subject_kind_from).transpose()?,
+        dialect: subject.dialect,
     })
 }
 

@@ -351,6 +351,19 @@ fn write_tool(wire: &mut Wire<'_>, tool: &RestoredTool) {
     wire.text(15, &tool.owner);
     wire.uint(16, u64::from(tool.generation));
     wire.uint(17, tool.registered_at.0);
+    if let Some(subject) = &definition.subject {
+        wire.message(18, |wire| {
+            wire.text(1, &subject.pointer);
+            wire.opt_uint(
+                2,
+                subject
+                    .kind
+                    .map(|kind| numbers::subject_kind_to(kind).into()),
+            );
+            wire.text(3, &subject.dialect);
+        });
+    }
+    wire.flag(19, definition.skip_permission);
 }
 
 fn write_toolset(wire: &mut Wire<'_>, toolset: &Toolset) {

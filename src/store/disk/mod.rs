@@ -336,6 +336,20 @@ struct Tool {
     generation: u32,
     #[prost(uint64, tag = "17")]
     registered_at: u64,
+    #[prost(message, optional, tag = "18")]
+    subject: Option<Subject>,
+    #[prost(bool, tag = "19")]
+    skip_permission: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Subject {
+    #[prost(string, tag = "1")]
+    pointer: String,
+    #[prost(uint32, optional, tag = "2")]
+    kind: Option<u32>,
+    #[prost(string, tag = "3")]
+    dialect: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

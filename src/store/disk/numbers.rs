@@ -106,6 +106,12 @@ numbers! {
         tool::Kind::Interact = 6,
         tool::Kind::Other = 7,
     }
+    "subject_kind" tool::SubjectKind, subject_kind_to, subject_kind_from {
+        tool::SubjectKind::Command = 1,
+        tool::SubjectKind::Path = 2,
+        tool::SubjectKind::Url = 3,
+        tool::SubjectKind::Text = 4,
+    }
 }
 
 /// The number of `RunState::Active`.

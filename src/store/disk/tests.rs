@@ -28,19 +28,40 @@ use crate::gate::result::{
 };
 use crate::gate::schema::{Schema, SchemaDialect, SchemaOptions};
 use crate::gate::snapshot::Seen;
-use crate::gate::tool::{Kind as ToolKind, Risk, Tool as GateTool, ToolDefinition};
+use crate::gate::tool::{
+    DeclaredSubject, Kind as ToolKind, Risk, SubjectKind, Tool as GateTool, ToolDefinition,
+};
 use crate::gate::toolset::Toolset as GateToolset;
 use crate::store::fold::Fact;
 use crate::store::frame;
 
 /// Makes values out of bytes; with no bytes left, the plainest ones.
-struct Source<'a>(&'a [u8]);
+struct Source<'a> {
+    bytes: &'a [u8],
+    /// Draws what the frozen file does not have, too.
+    newest: bool,
+}
+
+fn newest(bytes: &[u8]) -> Source<'_> {
+    Source {
+        bytes,
+        newest: true,
+    }
+}
 
 impl Source<'_> {
     fn byte(&mut self) -> u8 {
-        let (byte, rest) = self.0.split_first().unwrap_or((&0, &[]));
-        self.0 = rest;
+        let (byte, rest) = self.bytes.split_first().unwrap_or((&0, &[]));
+        self.bytes = rest;
         *byte
+    }
+
+    /// A field that came after the frozen file.
+    fn later<T: Default>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> T {
+        match self.newest {
+            true => draw(self),
+            false => T::default(),
+        }
     }
 
     fn flag(&mut self) -> bool {
@@ -283,6 +304,21 @@ impl Source<'_> {
                     ToolKind::Interact,
                     ToolKind::Other,
                 ]),
+                subject: self.later(|source| {
+                    source.option(|source| DeclaredSubject {
+                        pointer: source.text(),
+                        kind: source.option(|source| {
+                            source.pick(&[
+                                SubjectKind::Command,
+                                SubjectKind::Path,
+                                SubjectKind::Url,
+                                SubjectKind::Text,
+                            ])
+                        }),
+                        dialect: source.text(),
+                    })
+                }),
+                skip_permission: self.later(Self::flag),
                 idempotent: self.flag(),
                 exclusive: self.flag(),
                 timeout_ms: self.option(Self::number32),
@@ -356,7 +392,7 @@ proptest! {
         kind in 0_u8..11,
         bytes in proptest::collection::vec(any::<u8>(), 0..1500),
     ) {
-        let record = Source(&bytes).record(kind);
+        let record = newest(&bytes).record(kind);
         let encoded = encoded(&record);
         prop_assert_eq!(decode(&encoded), Ok(Fact::of(&record)));
     }
@@ -366,7 +402,7 @@ proptest! {
         kind in 0_u8..11,
         bytes in proptest::collection::vec(any::<u8>(), 0..1500),
     ) {
-        let record = Source(&bytes).record(kind);
+        let record = newest(&bytes).record(kind);
         let encoded = encoded(&record);
         let head = frame::Head::read(&encoded).unwrap();
         let fact = Fact::of(&record);
@@ -391,7 +427,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         by in 1_u8..,
     ) {
-        let mut encoded = encoded(&Source(&bytes).record(kind));
+        let mut encoded = encoded(&newest(&bytes).record(kind));
         let at = at.index(encoded.len());
         encoded[at] ^= by;
         let _ = decode(&encoded);
@@ -403,7 +439,7 @@ proptest! {
     fn tools_and_toolsets_come_back_as_they_were(
         bytes in proptest::collection::vec(any::<u8>(), 0..600),
     ) {
-        let mut source = Source(&bytes);
+        let mut source = newest(&bytes);
         let tool = as_restored(&source.tool());
         prop_assert_eq!(restored_tool(&tool_bytes(&tool)), Ok(tool));
         if let Record::ToolsetPut(toolset) = source.record(9) {
@@ -415,7 +451,7 @@ proptest! {
 #[test]
 fn what_a_name_stood_for_comes_back_as_it_was() {
     let noise = noise();
-    let mut spec = (*Source(&noise).spec()).clone();
+    let mut spec = (*newest(&noise).spec()).clone();
     let call = ToolCall {
         call_id: CallId::trusted("c"),
         name: ToolName::trusted("fs_write"),
@@ -451,7 +487,10 @@ fn noise() -> Vec<u8> {
 #[test]
 fn what_version_1_wrote_stays_readable() {
     let noise = noise();
-    let mut source = Source(&noise);
+    let mut source = Source {
+        bytes: &noise,
+        newest: false,
+    };
     let records: Vec<Record> = (0..44).map(|kind| source.record(kind)).collect();
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),

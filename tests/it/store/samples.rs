@@ -210,6 +210,8 @@ pub(crate) fn tools(registry: &mut Registry, names: &[&str], description: &str) 
         services: vec![String::from("files")],
         version: String::from("1"),
         annotations: Bytes::new(),
+        subject: None,
+        skip_permission: false,
     };
     let rules = ToolRules {
         unspecified_risk: Risk::Sensitive,

@@ -36,6 +36,8 @@ pub(crate) fn definition(name: &str) -> ToolDefinition {
         services: Vec::new(),
         version: String::new(),
         annotations: Bytes::new(),
+        subject: None,
+        skip_permission: false,
     }
 }
 

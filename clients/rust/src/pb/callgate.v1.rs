@@ -409,6 +409,14 @@ pub struct ToolDefinition {
     /// See ToolKind.
     #[prost(enumeration = "ToolKind", tag = "6")]
     pub kind: i32,
+    /// The argument that a rule's `(…)` is matched against. Absent: only rules
+    /// without `(…)`, or with `param:`, match.
+    #[prost(message, optional, tag = "7")]
+    pub subject: ::core::option::Option<Subject>,
+    /// Lifts an ask that comes from mode or risk. Never for a dangerous tool, never
+    /// in plan mode, and no rule and no hook.
+    #[prost(bool, tag = "8")]
+    pub skip_permission: bool,
     /// A second execution does no harm. Allows re-dispatch after a lost executor.
     #[prost(bool, tag = "9")]
     pub idempotent: bool,
@@ -436,6 +444,23 @@ pub struct ToolDefinition {
     /// 16 KiB.
     #[prost(bytes = "bytes", tag = "20")]
     pub annotations_json: ::prost::bytes::Bytes,
+}
+/// The argument that a rule's `(…)` is matched against. One that is no pointer to
+/// an argument, or has no type: `tool_definition_invalid`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Subject {
+    /// Pointer to a string in the arguments, e.g. `/command`; for a PATH also to a
+    /// list of strings. At most 256 bytes. Missing in a call: allow rules with `(…)`
+    /// do not match, ask and deny rules do.
+    #[prost(string, tag = "1")]
+    pub pointer: ::prost::alloc::string::String,
+    /// How it is read.
+    #[prost(enumeration = "SubjectType", tag = "2")]
+    pub subject_type: i32,
+    /// For COMMAND: the shell that runs it, at most 32 bytes. Empty: `bash`. Another
+    /// than `bash` or `sh` is never auto-allowed, except by an exact rule.
+    #[prost(string, tag = "3")]
+    pub dialect: ::prost::alloc::string::String,
 }
 /// The sidecar's answer about one tool, in Welcome, ToolUpdateResult and
 /// ToolsChanged.
@@ -902,6 +927,47 @@ impl ToolKind {
             "TOOL_KIND_EXECUTE" => Some(Self::Execute),
             "TOOL_KIND_INTERACT" => Some(Self::Interact),
             "TOOL_KIND_OTHER" => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+/// How a rule's `(…)` reads the subject argument. Unknown: TEXT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SubjectType {
+    /// Not set: refused with `tool_definition_invalid`.
+    Unspecified = 0,
+    /// A shell command, split into segments.
+    Command = 1,
+    /// A file path, matched in gitignore form.
+    Path = 2,
+    /// A URL, matched by `domain:host`.
+    Url = 3,
+    /// Plain text, `*` spans any characters.
+    Text = 4,
+}
+impl SubjectType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SUBJECT_TYPE_UNSPECIFIED",
+            Self::Command => "SUBJECT_TYPE_COMMAND",
+            Self::Path => "SUBJECT_TYPE_PATH",
+            Self::Url => "SUBJECT_TYPE_URL",
+            Self::Text => "SUBJECT_TYPE_TEXT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SUBJECT_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SUBJECT_TYPE_COMMAND" => Some(Self::Command),
+            "SUBJECT_TYPE_PATH" => Some(Self::Path),
+            "SUBJECT_TYPE_URL" => Some(Self::Url),
+            "SUBJECT_TYPE_TEXT" => Some(Self::Text),
             _ => None,
         }
     }
