@@ -1,0 +1,212 @@
+//! `domain:host`, and the hosts that an address may lead to.
+//!
+//! Hosts are compared as a URL parser normalises them: lower case, international names in their ASCII
+//! form, numbers in every notation as one address, without the final dot. Never resolves a name.
+
+use url::{Host, Url};
+
+use super::error::RuleError;
+
+/// One pattern of hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HostPattern {
+    pub(super) host: String,
+    /// All below the host, at any depth, and not the host itself.
+    below: bool,
+    port: Option<u16>,
+}
+
+/// A host that an address leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) host: String,
+    port: Option<u16>,
+}
+
+/// What an address says about where it leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PreparedUrl {
+    /// Every host that some reader of the address may find, for deny and ask.
+    pub(super) wide: Vec<Target>,
+    /// The one host that every reader finds, for allow.
+    pub(super) narrow: Option<Target>,
+    /// As given and as normalised, for patterns of text.
+    pub(super) texts: Vec<String>,
+    /// Why nobody can tell where the address leads.
+    pub(super) unclear: Option<&'static str>,
+}
+
+impl HostPattern {
+    pub(super) fn parse(text: &str) -> Result<Self, RuleError> {
+        let refused = || RuleError::HostInvalid {
+            host: text.to_owned(),
+        };
+        let text = text.trim();
+        let (below, rest) = match text.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (name, port) = match rest.rsplit_once(':') {
+            Some((name, port)) if !rest.ends_with(']') => {
+                (name, Some(port.parse().map_err(|_| refused())?))
+            }
+            Some(_) | None => (rest, None),
+        };
+        if name.is_empty() || name.contains(['*', '/', '@', '%']) {
+            return Err(refused());
+        }
+        let host = Host::parse(name).map_err(|_| refused())?;
+        let is_name = matches!(host, Host::Domain(_));
+        if below && !is_name {
+            return Err(refused());
+        }
+        Ok(Self {
+            host: without_dot(&host.to_string()),
+            below,
+            port,
+        })
+    }
+
+    pub(super) fn matches(&self, target: &Target) -> bool {
+        let names = match self.below {
+            false => target.host == self.host,
+            true => target
+                .host
+                .strip_suffix(&self.host)
+                .is_some_and(|above| above.len() > 1 && above.ends_with('.')),
+        };
+        names && self.port.is_none_or(|port| target.port == Some(port))
+    }
+
+    /// The host's labels, the last one first.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.host.rsplit('.')
+    }
+}
+
+impl Target {
+    fn of(url: &Url) -> Option<Self> {
+        Some(Self {
+            host: without_dot(url.host_str()?),
+            port: url.port_or_known_default(),
+        })
+    }
+
+    /// The host's labels, the last one first.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.host.rsplit('.')
+    }
+}
+
+impl PreparedUrl {
+    pub(super) fn new(text: &str) -> Self {
+        let trimmed = text.trim();
+        let parsed = Url::parse(trimmed).ok();
+        let own = parsed.as_ref().and_then(Target::of);
+        // `host/path` and `host:80/path` are addresses to many tools.
+        let guessed = match &own {
+            None => Url::parse(&format!("https://{trimmed}")).ok(),
+            Some(_) => None,
+        };
+        let mut wide: Vec<Target> = own.iter().cloned().collect();
+        wide.extend(guessed.as_ref().and_then(Target::of));
+        let mut texts = vec![text.to_owned()];
+        texts.extend(parsed.as_ref().map(|url| url.as_str().to_owned()));
+        texts.dedup();
+        let has_user = |url: &Url| !url.username().is_empty() || url.password().is_some();
+        let unclear = match &parsed {
+            None => Some("the address cannot be read"),
+            Some(_) if is_read_differently(trimmed) => {
+                Some("readers of the address may differ about its host")
+            }
+            Some(_) => None,
+        };
+        let is_certain = unclear.is_none() && !parsed.as_ref().is_some_and(has_user);
+        Self {
+            wide,
+            narrow: own.filter(|_| is_certain),
+            texts,
+            unclear,
+        }
+    }
+}
+
+/// Characters that URL parsers drop or turn around, each in its own way.
+fn is_read_differently(text: &str) -> bool {
+    text.contains(|character: char| {
+        character.is_control() || character.is_whitespace() || character == '\\'
+    })
+}
+
+fn without_dot(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, url: &str) -> bool {
+        let pattern = HostPattern::parse(pattern).unwrap();
+        let url = PreparedUrl::new(url);
+        url.narrow.is_some_and(|target| pattern.matches(&target))
+    }
+
+    #[test]
+    fn hosts_are_compared_in_their_normal_form() {
+        let cases = [
+            ("example.com", "https://EXAMPLE.com./x", true),
+            ("Example.com", "http://example.com:8080/", true),
+            ("example.com:443", "https://example.com/", true),
+            ("example.com:443", "https://example.com:8443/", false),
+            ("bücher.de", "https://xn--bcher-kva.de/", true),
+            ("127.0.0.1", "http://0x7f.1/", true),
+            ("[::1]", "http://[0:0::1]:80/", true),
+            ("*.example.com", "https://a.b.example.com/", true),
+            ("*.example.com", "https://example.com/", false),
+            ("*.example.com", "https://badexample.com/", false),
+            (
+                "docs.example.com",
+                "https://docs.example.com.evil.net/",
+                false,
+            ),
+            ("example.com", "https://example.com@evil.net/", false),
+            ("example.com", "https://user@example.com/", false),
+            ("example.com", "https://evil.net\\@example.com/", false),
+            ("example.com", "file:///etc/passwd", false),
+        ];
+        for (pattern, url, expected) in cases {
+            assert_eq!(matches(pattern, url), expected, "`{pattern}` on `{url}`");
+        }
+    }
+
+    #[test]
+    fn what_stops_sees_every_host_that_may_be_meant() {
+        let hosts = |url: &str| -> Vec<String> {
+            let targets = PreparedUrl::new(url).wide;
+            targets.into_iter().map(|target| target.host).collect()
+        };
+        assert_eq!(hosts("https://user@evil.net/"), ["evil.net"]);
+        assert_eq!(hosts("evil.net/x"), ["evil.net"]);
+        assert_eq!(hosts("evil.net:80/x"), ["evil.net"]);
+        assert_eq!(hosts("http://ev\til.net/"), ["evil.net"]);
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for text in [
+            "",
+            "*",
+            "*.com.*",
+            "a*b.com",
+            "user@h",
+            "h/x",
+            "h:x",
+            "*.127.0.0.1",
+            "a b",
+        ] {
+            let error = HostPattern::parse(text).unwrap_err();
+            assert_eq!(error.code(), "rule_host_invalid", "`{text}`");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Decides whether a checked call may run, must be asked, or must not.
+//!
+//! The only maker of [`Permit`]: nothing is dispatched without one. Never looks at arguments that did
+//! not pass their schema. In the order in which one reads them: `source`, `rule` and `parse` for what
+//! is written, `settings` and `policy` for how it is loaded, `subject` for what a call is about, the
+//! patterns for how both meet, `order` for who is heard when.
+
+mod broad;
+mod command_pattern;
+mod coverage;
+mod error;
+mod examples;
+mod expiry;
+mod grants;
+mod host_pattern;
+mod index;
+mod lint;
+mod mode;
+mod order;
+mod param_pattern;
+mod parse;
+mod path_glob;
+mod path_pattern;
+mod policy;
+mod prepared;
+mod rule;
+mod rule_set;
+mod settings;
+mod source;
+mod subject;
+mod table;
+mod wild;
+mod words;
+
+pub use broad::too_wide;
+pub use error::{LoadError, RuleError, RuleProblem, SettingsError};
+pub use grants::{Grant, GrantError, GrantId, GrantedTool, Grants, NewGrant, Scope};
+pub use lint::{Lint, LintKind, ToolInfo};
+pub use mode::{Mode, ModeBounds, Modes, verdict as mode_verdict};
+pub use order::{
+    Answer, Approver, Because, Call, Check, Hook, Settings, Situation, Stage, Step,
+    decide as decide_call,
+};
+pub use policy::{LoadOptions, Loaded, Policy, RuleRef, SourceText, Trust};
+pub use rule::{RULE_BYTES_MAX, Verdict};
+pub use rule_set::Aliases;
+pub use settings::{Extras, RuleEntry, SourceRules};
+pub use source::{Origin, Source};
+pub use subject::{
+    Case, CommandSubject, PathSubject, Place, Separator, Subject, SubjectKind, View,
+};
+
+use super::tool::{Risk, Tool};
+
+/// What a decision says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// May run.
+    Allow,
+    /// An approver must be asked.
+    Ask,
+}
+
+/// Leave to dispatch one call. Only a final decision makes one, and a dispatch uses it up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Permit(());
+
+/// Decides by risk: safe tools run unasked, everything else asks.
+pub fn decide(tool: &Tool) -> Decision {
+    match tool.risk {
+        Risk::Safe => Decision::Allow,
+        Risk::Sensitive | Risk::Dangerous => Decision::Ask,
+    }
+}
+
+/// The permit of a call, if the decision about its tool is final and lets it run.
+pub fn permit(tool: &Tool) -> Option<Permit> {
+    match decide(tool) {
+        Decision::Allow => Some(Permit(())),
+        Decision::Ask => None,
+    }
+}

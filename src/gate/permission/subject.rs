@@ -1,0 +1,124 @@
+//! What a call is about, as rules see it.
+//!
+//! Made by others: commands by their analysis, paths from arguments and the executor's facts. Never
+//! asks the machine anything; what nobody said is unknown, and the unknown never helps an allow rule.
+
+use super::words::plain_words;
+
+/// One view of one segment of a command: as written, unwrapped, by its base name and so on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The words that would be executed, quotes taken away.
+    pub words: Vec<String>,
+    /// The text of the segment, or of the whole command, as it stands.
+    pub text: String,
+}
+
+/// A command, cut up twice: to be stopped, and to be let through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandSubject {
+    /// The whole command as it was given.
+    pub text: String,
+    /// Every view of every segment; one match is enough for deny and ask.
+    pub views_for_deny: Vec<View>,
+    /// One view per segment, all of which an allow rule or grant must cover.
+    ///
+    /// Or why nobody can tell what would be executed.
+    pub segments_for_allow: Result<Vec<View>, String>,
+}
+
+impl CommandSubject {
+    /// Reads a command that is nothing but words; anything more is not understood.
+    #[must_use]
+    pub fn plain(text: &str) -> Self {
+        let words = plain_words(text);
+        let view = View {
+            words: words.clone().unwrap_or_default(),
+            text: text.to_owned(),
+        };
+        Self {
+            text: text.to_owned(),
+            views_for_deny: vec![view.clone()],
+            segments_for_allow: match words {
+                Ok(_) => Ok(vec![view]),
+                Err(why) => Err(why.to_owned()),
+            },
+        }
+    }
+}
+
+/// One path, as the model wrote it and as the executor knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathSubject {
+    /// As the model wrote it.
+    pub given: String,
+    /// Absolute, links followed. None: the executor did not say.
+    pub canonical: Option<String>,
+}
+
+/// Whether paths that differ in case only are the same file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Case {
+    /// They are not.
+    Sensitive,
+    /// They are.
+    Insensitive,
+    /// Nobody said: deny and ask rules see them as the same, allow rules as different.
+    #[default]
+    Unknown,
+}
+
+/// What parts a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Separator {
+    /// `/` only.
+    #[default]
+    Slash,
+    /// `/` and `\`, with drive letters.
+    SlashAndBackslash,
+}
+
+/// Where a call runs, as its executor says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The working directory, absolute.
+    pub cwd: Option<String>,
+    /// The same with links followed.
+    pub cwd_canonical: Option<String>,
+    /// The home directory, absolute.
+    pub home: Option<String>,
+    /// How names are compared.
+    pub case: Case,
+    /// How names are parted.
+    pub separator: Separator,
+}
+
+/// The argument that a tool declares for its rules, with its value in this call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// The tool declares none.
+    Undeclared,
+    /// The call leaves the argument out.
+    Absent,
+    /// A command.
+    Command(CommandSubject),
+    /// One path or several.
+    Paths(Vec<PathSubject>),
+    /// An address.
+    Url(String),
+    /// Any other text.
+    Text(String),
+}
+
+/// What kind of argument a tool declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SubjectKind {
+    /// A command.
+    Command,
+    /// A path.
+    Path,
+    /// An address.
+    Url,
+    /// Any other text.
+    Text,
+}
