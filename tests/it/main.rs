@@ -24,6 +24,7 @@ mod inputs;
 mod json_properties;
 mod json_schema_suite;
 mod limits;
+mod permissions;
 mod provider;
 mod registry;
 mod restart;

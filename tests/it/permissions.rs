@@ -1,0 +1,8 @@
+//! Rules, calls and what becomes of them: vectors, properties, and what a decision costs.
+//!
+//! Never holds a case itself: those are in `tests/vectors/permissions`.
+
+mod build;
+mod cost;
+mod properties;
+mod vectors;

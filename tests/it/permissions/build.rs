@@ -1,0 +1,133 @@
+//! Calls, rules and situations from their words.
+//!
+//! Never asserts anything.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callgate::gate::ids::{OwnerName, ToolName, UnixMillis};
+use callgate::gate::json::{Document, JsonLimits};
+use callgate::gate::permission::{
+    Aliases, Answer, Call, CommandSubject, GrantedTool, LoadError, LoadOptions, Loaded, Place,
+    Policy, Situation, Source, SourceRules, SourceText, Subject, SubjectKind, Trust, decide_call,
+};
+use callgate::gate::result::Digest;
+use callgate::gate::tool::{Kind, Risk};
+
+/// One rule as JSON, where it comes from and in which list.
+#[derive(Debug, Clone)]
+pub(super) struct Written {
+    pub(super) source: Source,
+    pub(super) root: Option<String>,
+    pub(super) list: &'static str,
+    pub(super) rule: serde_json::Value,
+}
+
+impl Written {
+    /// A rule of the user's.
+    pub(super) fn of(list: &'static str, rule: &str) -> Self {
+        Self {
+            source: Source::User,
+            root: None,
+            list,
+            rule: rule.into(),
+        }
+    }
+
+    fn text(&self) -> SourceText {
+        let text = serde_json::json!({"permissions": {self.list: [self.rule]}}).to_string();
+        SourceText {
+            source: self.source,
+            file: Some(Arc::from("rules")),
+            root: self.root.clone(),
+            rules: SourceRules::parse(text.as_bytes(), self.source).unwrap(),
+        }
+    }
+}
+
+/// The policy of these rules.
+pub(super) fn load(
+    rules: &[Written],
+    aliases: &Aliases,
+    trust: Trust,
+    subject: Option<SubjectKind>,
+) -> Result<Loaded, LoadError> {
+    let options = LoadOptions {
+        aliases,
+        trust,
+        subject_of: &|_| subject,
+        read_command: &CommandSubject::plain,
+    };
+    Policy::load(rules.iter().map(Written::text).collect(), &options, 1)
+}
+
+/// The policy of rules that are all valid.
+pub(super) fn policy(rules: &[Written]) -> Policy {
+    let loaded = load(rules, &Aliases::default(), Trust::Trusted, None).unwrap();
+    assert_eq!(loaded.skipped, [], "{rules:?}");
+    loaded.policy
+}
+
+/// The tool of that name.
+pub(super) fn tool(name: &str) -> GrantedTool {
+    GrantedTool {
+        name: ToolName::trusted(name),
+        owner: OwnerName::trusted("owner"),
+        digest: Digest::of(b"definition"),
+    }
+}
+
+/// The subject of a tool that declares that kind.
+pub(super) fn subject(kind: SubjectKind, text: &str) -> Subject {
+    match kind {
+        SubjectKind::Command => Subject::Command(CommandSubject::plain(text)),
+        SubjectKind::Url => Subject::Url(text.to_owned()),
+        SubjectKind::Text => Subject::Text(text.to_owned()),
+        SubjectKind::Path => Subject::Paths(vec![path(text)]),
+    }
+}
+
+/// A path that is no link.
+pub(super) fn path(given: &str) -> callgate::gate::permission::PathSubject {
+    let canonical = match given.starts_with('/') {
+        true => given.to_owned(),
+        false => format!("/w/{given}"),
+    };
+    callgate::gate::permission::PathSubject {
+        given: given.to_owned(),
+        canonical: Some(canonical),
+    }
+}
+
+/// A place with everything known.
+pub(super) fn place() -> Place {
+    Place {
+        cwd: Some("/w".to_owned()),
+        home: Some("/users/u".to_owned()),
+        ..Place::default()
+    }
+}
+
+/// Decides a sensitive call of that tool.
+pub(super) fn decide(
+    name: &str,
+    kind: Kind,
+    subject: &Subject,
+    situation: &Situation<'_>,
+) -> Answer {
+    let text = Bytes::from_static(b"{}");
+    let arguments = Document::parse_object(&text, &JsonLimits::default()).unwrap();
+    let call = Call {
+        tool: &tool(name),
+        kind,
+        risk: Risk::Sensitive,
+        skip_permission: false,
+        arguments: Some(arguments.root()),
+        subject,
+        place: &place(),
+    };
+    decide_call(&call, situation)
+}
+
+/// The first moment.
+pub(super) const NOW: UnixMillis = UnixMillis(1_000);
