@@ -10,6 +10,7 @@ mod demo;
 pub mod explain;
 mod health;
 mod output;
+mod rules;
 mod running;
 mod serve;
 mod sidecar;
@@ -49,6 +50,9 @@ enum Command {
     /// Show what is configured.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Check, list or trust the rules that decide which calls may run.
+    #[command(subcommand)]
+    Rules(rules::Rules),
     /// Explain an error code.
     Explain(explain::Explain),
 }
@@ -111,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Turn(command) => command.run(),
         Command::Health(command) => command.run(),
         Command::Config(ConfigCommand::Show(command)) => command.run(),
+        Command::Rules(command) => command.run(),
         Command::Explain(command) => command.run(),
     };
     outcome.exit()

@@ -2,6 +2,8 @@
 //!
 //! Prints where it listens, then `ready`. Never daemonises.
 
+use std::path::PathBuf;
+
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ConfigArguments;
@@ -15,11 +17,39 @@ use crate::telemetry;
 pub(super) struct Serve {
     #[command(flatten)]
     config: ConfigArguments,
+    /// A file of rules besides those of the configuration; it must be there.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
+    /// An allow rule, e.g. `run_shell(git status)`. May be repeated, as may the other two.
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// An ask rule.
+    #[arg(long, value_name = "RULE")]
+    ask: Vec<String>,
+    /// A deny rule.
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
 }
 
 impl Serve {
     pub(super) fn run(self) -> Outcome {
-        outcome(self.config.load().and_then(serve))
+        outcome(
+            self.config
+                .load()
+                .map(|config| self.with_rules(config))
+                .and_then(serve),
+        )
+    }
+
+    fn with_rules(self, mut config: Config) -> Config {
+        let permissions = &mut config.permissions;
+        permissions.settings_file = self
+            .settings
+            .unwrap_or(std::mem::take(&mut permissions.settings_file));
+        permissions.allow.extend(self.allow);
+        permissions.ask.extend(self.ask);
+        permissions.deny.extend(self.deny);
+        config
     }
 }
 

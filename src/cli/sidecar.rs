@@ -13,9 +13,11 @@ use crate::base::clock::Clock;
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
 use crate::config::Config;
-use crate::engine::{Engine, Parts, Settings};
+use crate::config::rule_files::RuleFiles;
+use crate::engine::{Engine, Parts, Settings, load_rules, tell};
 use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
 use crate::gate::ids::OwnerName;
+use crate::gate::permission::{Mode, Permissions};
 use crate::gate::record::Record;
 use crate::gate::registry::Registry;
 use crate::gate::tool::{self, Tool, ToolRules};
@@ -71,6 +73,9 @@ impl Sidecar {
         let (store, restored) = open_store(&config.data_dir)?;
         let mint = Arc::new(Mint::new());
         let tasks = Tasks::new();
+        let rule_files = RuleFiles::of(&config);
+        let mode = config.mode().map_err(|error| error.to_string())?;
+        let permissions = permissions(&rule_files, mode)?;
         let rules = config.tool_rules().map_err(|error| error.to_string())?;
         let directory = Arc::new(restore_directory(&config, &rules, &restored, clock, &store));
         let pool = Pool::new(clock, config.limits.clone());
@@ -82,6 +87,7 @@ impl Sidecar {
             mint: mint.clone(),
             tasks: tasks.clone(),
             settings: settings(&config),
+            permissions,
         });
         let sessions = Arc::new(Sessions {
             pool,
@@ -97,6 +103,7 @@ impl Sidecar {
             tracing::info!(turns = recovered, "took up turns of the last process");
         }
         engine.start_sweeping();
+        engine.watch_rules(rule_files, mode);
         let drain = Drain::default();
         let services = Services {
             turns: Turns {
@@ -206,6 +213,17 @@ fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
     let (store, restored) =
         SqliteStore::open(&path, SqliteOptions::default()).map_err(|error| error.to_string())?;
     Ok((Arc::new(store), restored))
+}
+
+/// The rules to begin with. With a broken deny or ask rule nothing is served.
+fn permissions(files: &RuleFiles, mode: Mode) -> Result<Permissions, String> {
+    let loaded = load_rules(files, 1).map_err(|error| error.to_string())?;
+    tell(&loaded);
+    Ok(Permissions {
+        policy: Arc::new(loaded.policy),
+        mode,
+        ..Permissions::default()
+    })
 }
 
 fn own_uid() -> u32 {

@@ -2,6 +2,7 @@
 //!
 //! A key that nobody knows stops the start. Plain data: never opens a socket or a store.
 
+pub mod rule_files;
 mod sources;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::limits::Limits;
+use crate::gate::permission::{Aliases, Mode};
 use crate::gate::schema::{SchemaDialect, SchemaOptions, UnknownProperties};
 use crate::gate::tool::{Risk, ToolRules};
 use crate::gate::turn::TurnSettings;
@@ -61,6 +63,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// What tools may register.
     pub registry: RegistryConfig,
+    /// Which calls may run.
+    pub permissions: PermissionsConfig,
     /// How long calls and turns wait.
     pub turn: TurnConfig,
     /// The streams of executors.
@@ -118,6 +122,31 @@ pub enum CoreUnknown {
     Pass,
     /// They are `tool_argument_unknown`.
     Refuse,
+}
+
+/// Which calls may run: where rules come from, and the mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PermissionsConfig {
+    /// Mode of every session: `plan`, `default`, `accept_edits`, `auto`. Default `default`.
+    pub default_mode: String,
+    /// The administrator's file of rules. Default `/etc/callgate/settings.json`. Empty: none.
+    pub policy_file: PathBuf,
+    /// The user's file of rules. Default `$XDG_CONFIG_HOME/callgate/settings.json`.
+    pub user_file: PathBuf,
+    /// The directory whose `.callgate/settings.json` and `settings.local.json` hold rules. Default:
+    /// none.
+    pub workspace: PathBuf,
+    /// A further file of rules, which must be there. Default: none.
+    pub settings_file: PathBuf,
+    /// Allow rules besides those of the files. Default none.
+    pub allow: Vec<String>,
+    /// Ask rules besides those of the files. Default none.
+    pub ask: Vec<String>,
+    /// Deny rules besides those of the files. Default none.
+    pub deny: Vec<String>,
+    /// Names that rules may use for tools, e.g. `Bash = ["run_shell"]`. Default none.
+    pub aliases: Aliases,
 }
 
 /// How long calls and turns wait. Milliseconds.
@@ -193,6 +222,7 @@ impl Default for Config {
             socket_dir: PathBuf::new(),
             server: ServerConfig::default(),
             registry: RegistryConfig::default(),
+            permissions: PermissionsConfig::default(),
             turn: TurnConfig::default(),
             stream: StreamConfig::default(),
             retention: RetentionConfig::default(),
@@ -227,6 +257,22 @@ impl Default for RegistryConfig {
             ],
             core_unknown: CoreUnknown::Pass,
             default_timeout_ms: 120_000,
+        }
+    }
+}
+
+impl Default for PermissionsConfig {
+    fn default() -> Self {
+        Self {
+            default_mode: Mode::Default.as_str().to_owned(),
+            policy_file: PathBuf::from("/etc/callgate/settings.json"),
+            user_file: PathBuf::new(),
+            workspace: PathBuf::new(),
+            settings_file: PathBuf::new(),
+            allow: Vec::new(),
+            ask: Vec::new(),
+            deny: Vec::new(),
+            aliases: Aliases::new(),
         }
     }
 }
@@ -313,7 +359,21 @@ impl Config {
             }
         }
         self.dialects()?;
+        self.mode()?;
         Ok(())
+    }
+
+    /// The mode of every session.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfRange`]: the name stands for no mode.
+    pub fn mode(&self) -> Result<Mode, ConfigError> {
+        Mode::parse(&self.permissions.default_mode).ok_or_else(|| {
+            out_of_range(
+                "permissions.default_mode",
+                "must be `plan`, `default`, `accept_edits` or `auto`",
+            )
+        })
     }
 
     /// Dialects that tools may use.

@@ -150,6 +150,10 @@ impl Sources {
                 Some(dir) => dir.join("callgate"),
                 None => config.data_dir.join("run"),
             });
+        let user_file = &mut config.permissions.user_file;
+        if user_file.as_os_str().is_empty() {
+            *user_file = config_home(environment).join("callgate/settings.json");
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 //! Verbs for servers: start, attach, cancel, look, list. Never decides whether a call may run, and
 //! never knows protobuf.
 
+mod analyser;
 mod inbox;
 mod recovery;
+mod rules;
 mod run_verbs;
 mod runs;
 mod snapshots;
@@ -19,6 +21,8 @@ mod verbs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
+
 use crate::base::clock::Clock;
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
@@ -28,14 +32,17 @@ use crate::gate::event::{RunState, RunSummary};
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::JsonLimits;
 use crate::gate::limits::Limits;
+use crate::gate::permission::{CommandSubject, Permissions};
 use crate::gate::turn::{Cancel, CancelScope, Input, TurnSettings};
 use crate::store::SharedStore;
 
+use analyser::Analyser;
 use runs::Runs;
 use snapshots::Snapshots;
 use turns::Turns;
 
 pub use crate::store::TurnFilter;
+pub use rules::{RulesError, load_rules, tell};
 pub use turn::{Turn, TurnReader, stored_calls};
 pub use turn_log::{CallStanding, Stamped, Standing, Taken};
 pub use verbs::{Attached, CancelAnswer, Looked};
@@ -128,6 +135,8 @@ pub struct Engine {
     turns: Turns,
     runs: Runs,
     snapshots: Snapshots,
+    permissions: ArcSwap<Permissions>,
+    analyser: Arc<Analyser>,
     draining: AtomicBool,
     /// The store may hold turns that this process has not seen, so unknown ids are asked for there.
     history: AtomicBool,
@@ -149,6 +158,8 @@ pub struct Parts {
     pub tasks: Tasks,
     /// The numbers.
     pub settings: Settings,
+    /// The rules and the mode to begin with.
+    pub permissions: Permissions,
 }
 
 impl Engine {
@@ -172,6 +183,8 @@ impl Engine {
             mint: parts.mint,
             tasks: parts.tasks,
             settings: parts.settings,
+            permissions: ArcSwap::from_pointee(parts.permissions),
+            analyser: Arc::new(Analyser::new(CommandSubject::plain, analyser::BUDGET)),
             draining: AtomicBool::new(false),
             history: AtomicBool::new(false),
         })

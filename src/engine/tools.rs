@@ -3,7 +3,7 @@
 //! Never changes the registry: that is the directory's.
 
 use super::verbs::answer;
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, rules};
 use crate::gate::ids::ToolName;
 use crate::gate::provider::{Export, ProviderFormat};
 use crate::gate::snapshot::ToolSnapshot;
@@ -32,9 +32,12 @@ impl Engine {
                 id: name.to_owned(),
             });
         }
+        // A tool of which no call can run is not shown to the model.
+        let permissions = self.permissions();
         let visible = registry.visible(toolset).into_iter();
         Ok(visible
             .filter(|tool| self.pool.reachable(tool))
+            .filter(|tool| !rules::hides(&permissions, tool.definition.name.as_str(), &self.clock))
             .cloned()
             .collect())
     }

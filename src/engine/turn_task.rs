@@ -17,7 +17,7 @@ use crate::executor::DispatchContext;
 use crate::gate::event::Event;
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::record::Record;
-use crate::gate::turn::{Claimed, Durability, Effect, Input, TurnMachine, View};
+use crate::gate::turn::{Analyse, Claimed, Durability, Effect, Input, TurnMachine, View};
 use crate::store::StoreError;
 
 /// First wait before a record is tried again, in milliseconds. Doubles up to [`RETRY_MAX_MS`].
@@ -124,11 +124,13 @@ impl TurnTask {
 
     fn step(&mut self, input: Input) -> Vec<Effect> {
         let registry = self.engine.directory.registry();
+        let permissions = self.engine.permissions.load();
         let view = View {
             registry: &registry,
             limits: &self.engine.settings.limits,
             json: &self.engine.json_limits,
             settings: &self.engine.settings.turn,
+            permissions: &permissions,
         };
         self.machine.step(self.now(), input, &view)
     }
@@ -222,6 +224,7 @@ impl TurnTask {
                     performing.claimed.extend(claimed);
                 }
                 Effect::Announce(_)
+                | Effect::Analyse(_)
                 | Effect::Expect(_)
                 | Effect::Dispatch(_)
                 | Effect::Withdraw(_)
@@ -248,10 +251,22 @@ impl TurnTask {
             Effect::Acknowledge { execution, attempt } => {
                 self.engine.pool.acknowledge(&execution, attempt);
             }
+            Effect::Analyse(analyse) => self.analyse(analyse),
             Effect::Finish => self.turn.log.end(),
             // Those that lead to something are performed where that is kept.
             Effect::Persist { .. } | Effect::Claim(_) => {}
         }
+    }
+
+    /// Has a command cut up; the answer comes through the inbox.
+    fn analyse(&self, analyse: Analyse) {
+        let inbox = self.turn.inbox.clone();
+        let Analyse { call, text } = analyse;
+        let analyser = self.engine.analyser.clone();
+        self.engine.tasks.spawn("command analysis", async move {
+            let command = Box::new(analyser.read(text).await);
+            inbox.push(Input::CommandAnalysed { call, command }, None);
+        });
     }
 
     fn announce(&self, event: Event) {

@@ -54,6 +54,17 @@ pub enum Refusal {
         /// The tool.
         name: String,
     },
+    /// A deny rule matched.
+    #[error(transparent)]
+    DeniedByRule(Box<RuleDenial>),
+    /// The mode forbids it.
+    #[error("tool `{name}` may not run in mode `{mode}`")]
+    DeniedByMode {
+        /// The tool.
+        name: String,
+        /// The mode.
+        mode: &'static str,
+    },
     /// It had to be asked and nobody can answer.
     #[error("tool `{name}` needs an approval and no approver is available")]
     ApprovalUnavailable {
@@ -123,6 +134,39 @@ pub enum Refusal {
     StoreUnavailable,
 }
 
+/// A call that a deny rule met.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.for_model())]
+pub struct RuleDenial {
+    /// The tool.
+    pub name: String,
+    /// What the rule's author tells the model. None: nothing.
+    pub message: Option<String>,
+    /// The rule as written.
+    pub rule: String,
+    /// Where the rule stands.
+    pub origin: String,
+    /// The part of a command, or the path, that it met.
+    pub segment: Option<String>,
+}
+
+impl RuleDenial {
+    fn for_model(&self) -> String {
+        match &self.message {
+            Some(message) => message.clone(),
+            None => format!("tool `{}` is not allowed to do that", self.name),
+        }
+    }
+
+    fn detail(&self) -> String {
+        let of = format!("deny rule `{}` of {}", self.rule, self.origin);
+        match &self.segment {
+            None => of,
+            Some(segment) => format!("{of}, because of `{segment}`"),
+        }
+    }
+}
+
 impl Refusal {
     /// The stable code that clients match on.
     pub fn code(&self) -> &'static str {
@@ -132,6 +176,8 @@ impl Refusal {
             Refusal::CutOff => "json_truncated",
             Refusal::Schema(error) => error.code(),
             Refusal::ToolChanged { .. } => "tool_changed",
+            Refusal::DeniedByRule(_) => "tool_denied_by_rule",
+            Refusal::DeniedByMode { .. } => "tool_denied_by_mode",
             Refusal::ApprovalUnavailable { .. } => "approval_unavailable",
             Refusal::Cancelled { .. } => "tool_cancelled",
             Refusal::ToolUnavailable { .. } => "tool_unavailable",
@@ -154,7 +200,9 @@ impl Refusal {
             | Refusal::ToolChanged { .. }
             | Refusal::ResultInvalid { .. }
             | Refusal::ResultTooLarge { .. } => ErrorLayer::Tool,
-            Refusal::ApprovalUnavailable { .. } => ErrorLayer::Permission,
+            Refusal::DeniedByRule(_)
+            | Refusal::DeniedByMode { .. }
+            | Refusal::ApprovalUnavailable { .. } => ErrorLayer::Permission,
             Refusal::Cancelled { .. } => ErrorLayer::Cancelled,
             Refusal::ExecutorLimit | Refusal::QueueFull => ErrorLayer::Runtime,
             Refusal::ToolUnavailable { .. }
@@ -184,6 +232,32 @@ impl Refusal {
             Refusal::ToolNotFound { .. }
             | Refusal::CutOff
             | Refusal::ToolChanged { .. }
+            | Refusal::DeniedByRule(_)
+            | Refusal::DeniedByMode { .. }
+            | Refusal::ApprovalUnavailable { .. }
+            | Refusal::Cancelled { .. }
+            | Refusal::ToolUnavailable { .. }
+            | Refusal::ToolTimeout { .. }
+            | Refusal::OutcomeUnknown { .. }
+            | Refusal::ExecutorProtocol { .. }
+            | Refusal::ExecutorLimit
+            | Refusal::QueueFull
+            | Refusal::ResultInvalid { .. }
+            | Refusal::ResultTooLarge { .. }
+            | Refusal::StoreUnavailable => String::new(),
+        }
+    }
+
+    /// What only operators read.
+    fn detail(&self) -> String {
+        match self {
+            Refusal::DeniedByRule(denial) => denial.detail(),
+            Refusal::ToolNotFound { .. }
+            | Refusal::Arguments(_)
+            | Refusal::CutOff
+            | Refusal::Schema(_)
+            | Refusal::ToolChanged { .. }
+            | Refusal::DeniedByMode { .. }
             | Refusal::ApprovalUnavailable { .. }
             | Refusal::Cancelled { .. }
             | Refusal::ToolUnavailable { .. }
@@ -204,7 +278,7 @@ impl Refusal {
             code: Cow::Borrowed(self.code()),
             layer: self.layer(),
             message_for_model: self.to_string(),
-            detail: String::new(),
+            detail: self.detail(),
             path: self.path(),
             retryable: self.is_retryable(),
             retry_after_ms: None,
@@ -274,6 +348,8 @@ pub const RESERVED_CODES: &[&str] = &[
     "tool_execution_failed",
     "result_too_large",
     "result_invalid",
+    "tool_denied_by_rule",
+    "tool_denied_by_mode",
     "approval_unavailable",
     "tool_cancelled",
     "limit_exceeded",

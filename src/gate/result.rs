@@ -141,6 +141,10 @@ pub enum CallOutcome {
 pub enum NotExecuted {
     /// It had to be asked and nobody can answer.
     ApprovalUnavailable,
+    /// A deny rule matched.
+    DeniedByRule,
+    /// The mode forbids it.
+    DeniedByMode,
     /// The arguments did not pass.
     InvalidCall,
     /// No such tool.

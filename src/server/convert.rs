@@ -235,6 +235,8 @@ fn not_executed(reason: Option<NotExecuted>) -> i32 {
     let reason = match reason {
         None => pb::NotExecutedReason::Unspecified,
         Some(NotExecuted::ApprovalUnavailable) => pb::NotExecutedReason::ApprovalUnavailable,
+        Some(NotExecuted::DeniedByRule) => pb::NotExecutedReason::DeniedByRule,
+        Some(NotExecuted::DeniedByMode) => pb::NotExecutedReason::DeniedByMode,
         Some(NotExecuted::InvalidCall) => pb::NotExecutedReason::InvalidCall,
         Some(NotExecuted::NotFound) => pb::NotExecutedReason::NotFound,
         Some(NotExecuted::CancelledBeforeStart) => pb::NotExecutedReason::CancelledBeforeStart,

@@ -30,6 +30,7 @@ mod registry;
 mod restart;
 mod results;
 mod retention;
+mod rules;
 mod small_stacks;
 mod store;
 mod streams;

@@ -5,4 +5,5 @@
 mod build;
 mod cost;
 mod properties;
+mod tables;
 mod vectors;

@@ -7,6 +7,7 @@ mod changing;
 mod deadlines;
 mod dispatching;
 pub(crate) mod drive;
+mod judging;
 mod lines;
 mod looking;
 mod losing;

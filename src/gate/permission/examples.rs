@@ -11,8 +11,9 @@ use super::prepared::Prepared;
 use super::rule::{Rule, Spec, ToolPattern, Verdict};
 use super::rule_set::Trial;
 use super::settings::Extras;
-use super::subject::{PathSubject, Place, Subject, SubjectKind};
+use super::subject::{PathSubject, Place, Subject};
 use crate::gate::json::{Document, JsonLimits};
+use crate::gate::tool::SubjectKind;
 
 /// Where examples are taken to run: rules of no file have no root.
 const CWD: &str = "/workspace";

@@ -10,8 +10,8 @@ use super::path_pattern::Space;
 use super::policy::RuleRef;
 use super::rule::{Plain, Rule, Spec, ToolPattern, Verdict};
 use super::rule_set::Aliases;
-use super::subject::SubjectKind;
 use super::words::with_single_blanks;
+use crate::gate::tool::SubjectKind;
 
 /// A tool that there is, as far as rules are about it.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +61,12 @@ pub enum LintKind {
 }
 
 impl LintKind {
+    /// Whether it depends on which tools there are.
+    #[must_use]
+    pub fn is_about_tools(&self) -> bool {
+        matches!(self, LintKind::NoSuchTool | LintKind::NoSuchSubject)
+    }
+
     /// The stable code that people search for.
     #[must_use]
     pub fn code(&self) -> &'static str {

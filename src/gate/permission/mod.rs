@@ -46,37 +46,43 @@ pub use rule::{RULE_BYTES_MAX, Verdict};
 pub use rule_set::Aliases;
 pub use settings::{Extras, RuleEntry, SourceRules};
 pub use source::{Origin, Source};
-pub use subject::{
-    Case, CommandSubject, PathSubject, Place, Separator, Subject, SubjectKind, View,
-};
+pub use subject::{Case, CommandSubject, PathSubject, Place, Separator, Subject, View};
 
-use super::tool::{Risk, Tool};
+use std::sync::Arc;
 
-/// What a decision says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// May run.
-    Allow,
-    /// An approver must be asked.
-    Ask,
+/// What decides besides the call itself, as it is at one step.
+#[derive(Debug, Clone)]
+pub struct Permissions {
+    /// The rules.
+    pub policy: Arc<Policy>,
+    /// The mode of every session.
+    pub mode: Mode,
+    /// What the configuration says about lifting.
+    pub settings: Settings,
+}
+
+impl Default for Permissions {
+    /// No rules, in the default mode: safe tools run, everything else must be asked.
+    fn default() -> Self {
+        Self {
+            policy: Arc::default(),
+            mode: Mode::Default,
+            settings: Settings::default(),
+        }
+    }
 }
 
 /// Leave to dispatch one call. Only a final decision makes one, and a dispatch uses it up.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit(());
 
-/// Decides by risk: safe tools run unasked, everything else asks.
-pub fn decide(tool: &Tool) -> Decision {
-    match tool.risk {
-        Risk::Safe => Decision::Allow,
-        Risk::Sensitive | Risk::Dangerous => Decision::Ask,
-    }
-}
-
-/// The permit of a call, if the decision about its tool is final and lets it run.
-pub fn permit(tool: &Tool) -> Option<Permit> {
-    match decide(tool) {
-        Decision::Allow => Some(Permit(())),
-        Decision::Ask => None,
+/// The permit of a call whose decision lets it run.
+///
+/// # Errors
+/// The answer, if it does not.
+pub fn permit(answer: Answer) -> Result<Permit, Box<Answer>> {
+    match answer.verdict {
+        Verdict::Allow => Ok(Permit(())),
+        Verdict::Ask | Verdict::Deny => Err(Box::new(answer)),
     }
 }

@@ -17,8 +17,9 @@ use super::rule::{Rule, Spec, Verdict};
 use super::rule_set::{Aliases, Moment, RuleSet, Trial};
 use super::settings::{Extras, RuleEntry, SourceRules};
 use super::source::{Origin, Source};
-use super::subject::{CommandSubject, SubjectKind};
+use super::subject::CommandSubject;
 use crate::gate::ids::UnixMillis;
+use crate::gate::tool::SubjectKind;
 
 /// The rules of one place, with where they come from.
 #[derive(Debug, Clone)]
@@ -132,6 +133,12 @@ impl Policy {
             skipped: load.problems,
             inert: load.inert,
         })
+    }
+
+    /// Whether there are no rules, so that nothing about a call can matter to them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.rules().is_empty()
     }
 
     /// Counts the policies of one place; a later one has a higher number.

@@ -6,7 +6,8 @@
 use super::command_pattern::PreparedView;
 use super::host_pattern::PreparedUrl;
 use super::path_pattern::{PreparedPath, is_absolute};
-use super::subject::{Case, CommandSubject, PathSubject, Place, Subject, SubjectKind, View};
+use super::subject::{Case, CommandSubject, PathSubject, Place, Subject, View};
+use crate::gate::tool::SubjectKind;
 
 /// One thing that a rule may match.
 #[derive(Debug)]

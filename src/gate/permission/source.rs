@@ -84,6 +84,16 @@ impl fmt::Display for Source {
     }
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.source)?;
+        if let Some(file) = &self.file {
+            write!(out, " `{file}`")?;
+        }
+        write!(out, ", rule {}", self.index + 1)
+    }
+}
+
 /// Where exactly one rule stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {

@@ -47,6 +47,17 @@ impl CommandSubject {
     }
 }
 
+impl CommandSubject {
+    /// A command of which nobody can tell what it would run: deny and ask rules see its text.
+    #[must_use]
+    pub fn unread(text: &str, why: &str) -> Self {
+        Self {
+            segments_for_allow: Err(why.to_owned()),
+            ..Self::plain(text)
+        }
+    }
+}
+
 /// One path, as the model wrote it and as the executor knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathSubject {
@@ -108,17 +119,4 @@ pub enum Subject {
     Url(String),
     /// Any other text.
     Text(String),
-}
-
-/// What kind of argument a tool declares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SubjectKind {
-    /// A command.
-    Command,
-    /// A path.
-    Path,
-    /// An address.
-    Url,
-    /// Any other text.
-    Text,
 }

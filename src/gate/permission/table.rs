@@ -15,9 +15,9 @@ use super::path_pattern::{PathPattern, PreparedPath, Space};
 use super::prepared::{Item, Prepared};
 use super::rule::{Plain, Rule, Spec, ToolPattern};
 use super::rule_set::Trial;
-use super::subject::SubjectKind;
 use super::words::with_single_blanks;
 use crate::gate::json::Value;
+use crate::gate::tool::SubjectKind;
 
 /// The rules of one tool, or of one form of names.
 #[derive(Debug, Clone)]

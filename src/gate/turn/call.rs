@@ -10,6 +10,7 @@ use crate::gate::admission::RequestedCall;
 use crate::gate::call::CallState;
 use crate::gate::event::{CallMoved, Progress};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
+use crate::gate::permission::CommandSubject;
 use crate::gate::result::CallResult;
 use crate::gate::tool::SharedTool;
 
@@ -85,6 +86,10 @@ pub(super) struct Call {
     /// Why the look refused it; becomes its result when the turn decides, or at dispatch.
     pub(super) refusal: Option<super::look::Refused>,
     pub(super) reports: Reports,
+    /// What its command would run, for a tool of commands. None: it has none, or is not analysed yet.
+    pub(super) command: Option<CommandSubject>,
+    /// Its command is being analysed.
+    pub(super) is_analysed_now: bool,
 }
 
 impl Call {
@@ -109,6 +114,8 @@ impl Call {
             answered: false,
             refusal: None,
             reports: Reports::default(),
+            command: None,
+            is_analysed_now: false,
         }
     }
 

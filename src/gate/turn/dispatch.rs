@@ -8,36 +8,40 @@ use std::borrow::Cow;
 use super::call::{Call, Place};
 use super::effect::{Claim, Dispatch, Durability, Effect, Withdraw};
 use super::input::{CancelReason, Claimed, Proof, RejectReason};
-use super::look::{Refused, refused_unasked};
+use super::judge::judge;
+use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::call::CallState;
 use crate::gate::event::Attempt;
-use crate::gate::ids::{CallIndex, UnixMillis};
-use crate::gate::permission;
+use crate::gate::ids::{CallIndex, ToolName, UnixMillis};
+use crate::gate::permission::Permit;
 use crate::gate::record::{DispatchIntent, Record};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
 
-/// The gates that hold again at dispatch: the look, still registered, still the same tool, not to be
-/// asked.
+/// The gates that hold again at dispatch: the look, still registered, still the same tool, the rules
+/// and the mode of now.
 ///
 /// The look of a call that was sent before a restart is not its first: it may refuse here.
-fn refused_at_dispatch(call: &Call, view: &View<'_>) -> Option<Refused> {
+fn pass(call: &Call, now: UnixMillis, view: &View<'_>) -> Result<Permit, Refused> {
     if let Some(refused) = &call.refusal {
-        return Some(refused.clone());
+        return Err(refused.clone());
     }
-    let tool = call.tool.as_ref()?;
+    let changed = |name: &ToolName| Refused {
+        refusal: Refusal::ToolChanged {
+            name: name.to_string(),
+        },
+        why: NotExecuted::ToolUnavailable,
+    };
+    let Some(tool) = &call.tool else {
+        return Err(changed(&call.tool_name));
+    };
     let name = &tool.definition.name;
-    if !view.registry.is_unchanged(name, &tool.digest) {
-        return Some(Refused {
-            refusal: Refusal::ToolChanged {
-                name: name.to_string(),
-            },
-            why: NotExecuted::ToolUnavailable,
-        });
+    match view.registry.is_unchanged(name, &tool.digest) {
+        true => judge(call, tool, now, view),
+        false => Err(changed(name)),
     }
-    refused_unasked(tool)
 }
 
 impl TurnMachine {
@@ -98,9 +102,9 @@ impl TurnMachine {
         let mut intents = Vec::with_capacity(claims.len());
         let mut when = Durability::After;
         for claimed in claims {
-            if !self.may_send(claimed.call, now, view) {
+            let Some(permit) = self.may_send(claimed.call, now, view) else {
                 continue;
-            }
+            };
             let Some(call) = self.calls.get_mut(claimed.call.get()) else {
                 continue;
             };
@@ -113,7 +117,7 @@ impl TurnMachine {
                     instance: claimed.instance.clone(),
                 });
             }
-            self.send(claimed, now, view);
+            self.send(claimed, permit, now, view);
         }
         // What running twice harms nobody needs no word of its dispatch.
         if !intents.is_empty() {
@@ -128,33 +132,35 @@ impl TurnMachine {
     }
 
     /// Whether the call is still wanted and may still go.
-    fn may_send(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
-        let Some(call) = self.calls.get(index.get()) else {
-            return false;
-        };
+    fn may_send(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> Option<Permit> {
+        let call = self.calls.get(index.get())?;
         let wanted = call.is_open() && matches!(call.place, Place::Waiting { .. });
-        if !wanted {
-            return false;
+        match wanted {
+            true => self.passes_again(index, now, view),
+            false => None,
         }
-        self.passes_again(index, now, view)
     }
 
-    /// Whether every gate still lets the call through; ends it if one does not.
-    fn passes_again(&mut self, index: CallIndex, now: UnixMillis, view: &View<'_>) -> bool {
-        let Some(call) = self.calls.get(index.get()) else {
-            return false;
-        };
-        let Some(refused) = refused_at_dispatch(call, view) else {
-            return true;
+    /// The permit of a call that every gate still lets through; a call that one does not is ended.
+    fn passes_again(
+        &mut self,
+        index: CallIndex,
+        now: UnixMillis,
+        view: &View<'_>,
+    ) -> Option<Permit> {
+        let call = self.calls.get(index.get())?;
+        let refused = match pass(call, now, view) {
+            Ok(permit) => return Some(permit),
+            Err(refused) => refused,
         };
         if call.is_waiting() {
             self.release(index);
         }
         self.end(index.get(), now, End::refused(refused.refusal, refused.why));
-        false
+        None
     }
 
-    /// A call that waits for a tool that is no longer there waits in vain.
+    /// A call that waits for a tool that is no longer there, or that the rules deny now, waits in vain.
     pub(super) fn on_tools_changed(&mut self, now: UnixMillis, view: &View<'_>) {
         for position in 0..self.calls.len() {
             let waiting = self.calls.get(position).filter(|call| {
@@ -162,20 +168,18 @@ impl TurnMachine {
                     && matches!(call.place, Place::Home | Place::Waiting { .. })
             });
             if let Some(index) = waiting.map(|call| call.index) {
-                self.passes_again(index, now, view);
+                // Its permit is made anew when it is sent.
+                let _ = self.passes_again(index, now, view);
             }
         }
     }
 
     /// Emits the dispatch of one call. The only place that does.
-    fn send(&mut self, claimed: &Claimed, now: UnixMillis, view: &View<'_>) {
+    fn send(&mut self, claimed: &Claimed, permit: Permit, now: UnixMillis, view: &View<'_>) {
         let Some(call) = self.calls.get_mut(claimed.call.get()) else {
             return;
         };
         let (Some(tool), Some(arguments)) = (call.tool.clone(), call.arguments.clone()) else {
-            return;
-        };
-        let Some(permit) = permission::permit(&tool) else {
             return;
         };
         if let Place::Waiting { since, .. } = call.place {
@@ -286,7 +290,7 @@ impl TurnMachine {
         let may_repeat = never_started || call.is_repeatable();
         if may_repeat && call.attempts < view.settings.attempts_max {
             self.note_attempt(of.call, never_started);
-            if self.passes_again(of.call, now, view) {
+            if self.passes_again(of.call, now, view).is_some() {
                 self.claim(of.call, now, view.settings.queue_timeout_ms);
             }
             return;

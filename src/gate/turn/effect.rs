@@ -24,6 +24,8 @@ pub enum Effect {
     },
     /// Tell the readers.
     Announce(Event),
+    /// Cut a command up. Answered by `CommandAnalysed`, whatever becomes of it.
+    Analyse(Analyse),
     /// Find an executor with room. Answered by `Claimed`, at once or later.
     Claim(Claim),
     /// Expect an executor to come back with a call that was sent before a restart. Answered by
@@ -54,6 +56,15 @@ pub enum Durability {
     BeforeDispatch,
     /// Before the next effect. Tried until it can be.
     BeforeAnnounce,
+}
+
+/// Cut a command up, so that rules can be held against what it would run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Analyse {
+    /// The call.
+    pub call: CallIndex,
+    /// The command as the model wrote it.
+    pub text: String,
 }
 
 /// A call that looks for an executor.

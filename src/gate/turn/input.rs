@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::gate::event::{Attempt, OutputChunk, Progress, RunSummary};
 use crate::gate::ids::{CallIndex, InstanceId};
+use crate::gate::permission::CommandSubject;
 use crate::gate::result::ToolResult;
 
 /// One thing that the outside world did.
@@ -17,6 +18,13 @@ pub enum Input {
     Recovered,
     /// Executors have room for these calls.
     Claimed(Vec<Claimed>),
+    /// A command was cut up, as [`Effect::Analyse`](super::Effect::Analyse) asked.
+    CommandAnalysed {
+        /// The call.
+        call: CallIndex,
+        /// What became of it.
+        command: Box<CommandSubject>,
+    },
     /// Too many calls wait for executors; this one does not.
     QueueFull(CallIndex),
     /// The dispatch of these calls could not be recorded; nothing was sent.

@@ -1,23 +1,16 @@
-//! Stages B and F: is the tool registered, do the arguments parse, do they fit, may the call run?
+//! Stage B: is the tool registered, do the arguments parse, do they fit?
 //!
 //! The first failure is the call's error. Never sends anything.
-
-use std::borrow::Cow;
 
 use bytes::Bytes;
 
 use super::input::CheckedArguments;
-use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::admission::{RequestedCall, TurnRequest};
-use crate::gate::call::CallState;
-use crate::gate::event::Event;
-use crate::gate::ids::UnixMillis;
 use crate::gate::json::Document;
-use crate::gate::permission::{self, Decision};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::{Digest, NotExecuted};
-use crate::gate::tool::{SharedTool, Tool};
+use crate::gate::tool::SharedTool;
 
 /// Why a call will not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,41 +52,6 @@ impl TurnMachine {
                 call.refusal = Some(invalid(refusal));
             }
         }
-    }
-
-    /// Ends a call that was refused, or lets it run.
-    pub(super) fn decide(&mut self, position: usize, now: UnixMillis) {
-        let Some(call) = self.calls.get_mut(position) else {
-            return;
-        };
-        if let Some(refused) = call.refusal.take() {
-            self.end(position, now, End::refused(refused.refusal, refused.why));
-            return;
-        }
-        let Some(tool) = call.tool.clone() else {
-            return;
-        };
-        if let Some(refused) = refused_unasked(&tool) {
-            self.end(position, now, End::refused(refused.refusal, refused.why));
-            return;
-        }
-        let index = call.index;
-        let moved = call.move_to(CallState::Scheduled, Cow::Borrowed(""));
-        self.announce.push(Event::CallMoved(moved));
-        self.ready.push_back(index);
-    }
-}
-
-/// Why a call of this tool cannot run, since nobody can answer and nobody is expected to.
-pub(super) fn refused_unasked(tool: &Tool) -> Option<Refused> {
-    match permission::decide(tool) {
-        Decision::Allow => None,
-        Decision::Ask => Some(Refused {
-            refusal: Refusal::ApprovalUnavailable {
-                name: tool.definition.name.to_string(),
-            },
-            why: NotExecuted::ApprovalUnavailable,
-        }),
     }
 }
 

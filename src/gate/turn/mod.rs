@@ -3,13 +3,14 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for what follows a restart.
+//! them: `look`, `judge`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for what follows a restart.
 
 mod call;
 mod cancel;
 mod dispatch;
 mod effect;
 mod input;
+mod judge;
 mod look;
 mod recover;
 mod reply;
@@ -18,7 +19,7 @@ mod settle;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub use effect::{Claim, Dispatch, Durability, Effect, Expect, Withdraw};
+pub use effect::{Analyse, Claim, Dispatch, Durability, Effect, Expect, Withdraw};
 pub use input::{
     Cancel, CancelReason, CancelScope, CheckedArguments, Claimed, Input, Proof, RejectReason, Reply,
 };
@@ -28,6 +29,7 @@ use super::event::{AcceptedCall, Event, RunSummary, TurnAccepted};
 use super::ids::{CallId, CallIndex, ToolName, UnixMillis};
 use super::json::JsonLimits;
 use super::limits::Limits;
+use super::permission::Permissions;
 use super::record::{Record, TurnSpec};
 use super::registry::Registry;
 use super::result::CallResult;
@@ -59,6 +61,8 @@ pub struct View<'a> {
     pub json: &'a JsonLimits,
     /// The waits.
     pub settings: &'a TurnSettings,
+    /// The rules and the mode.
+    pub permissions: &'a Permissions,
 }
 
 /// One turn on its way.
@@ -187,6 +191,9 @@ impl TurnMachine {
             Input::Started => self.on_started(now, view),
             Input::Recovered => self.on_recovered(now, view),
             Input::Claimed(claims) => self.on_claimed(now, &claims, view),
+            Input::CommandAnalysed { call, command } => {
+                self.on_command_analysed(now, call, *command, view);
+            }
             Input::QueueFull(call) => self.on_queue_full(now, call),
             Input::DispatchUnrecorded(calls) => self.on_dispatch_unrecorded(now, &calls),
             Input::ExecutorAccepted { of, queued } => self.on_accepted(now, of, queued),
@@ -217,8 +224,8 @@ impl TurnMachine {
             self.on_cancel(now, &cancel);
             return;
         }
-        for position in 0..self.calls.len() {
-            self.decide(position, now);
+        if !self.ask_for_analysis(view) {
+            self.decide_all(now, view);
         }
     }
 

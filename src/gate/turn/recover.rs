@@ -62,10 +62,12 @@ impl TurnMachine {
                 Place::Home | Place::Waiting { .. } | Place::Sent { .. } => None,
             };
             self.look_again(position, view);
-            match sent_to {
-                None => self.decide(position, now),
-                Some(instance) => self.expect(position, instance, now, view),
+            if let Some(instance) = sent_to {
+                self.expect(position, instance, now, view);
             }
+        }
+        if !self.ask_for_analysis(view) {
+            self.decide_all(now, view);
         }
     }
 

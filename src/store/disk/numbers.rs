@@ -72,6 +72,8 @@ numbers! {
         NotExecuted::NotFound = 3,
         NotExecuted::CancelledBeforeStart = 4,
         NotExecuted::ToolUnavailable = 5,
+        NotExecuted::DeniedByRule = 6,
+        NotExecuted::DeniedByMode = 7,
     }
     "effect" CallEffect, effect_to, effect_from {
         CallEffect::NotExecuted = 1,

@@ -225,13 +225,18 @@ impl Source<'_> {
             structured: self.bytes(),
             metadata: self.bytes(),
             not_executed: self.option(|source| {
-                source.pick(&[
+                let first = [
                     NotExecuted::ApprovalUnavailable,
                     NotExecuted::InvalidCall,
                     NotExecuted::NotFound,
                     NotExecuted::CancelledBeforeStart,
                     NotExecuted::ToolUnavailable,
-                ])
+                ];
+                let later = [NotExecuted::DeniedByRule, NotExecuted::DeniedByMode];
+                match source.newest && source.flag() {
+                    true => source.pick(&later),
+                    false => source.pick(&first),
+                }
             }),
             effect: self.pick(&[
                 CallEffect::NotExecuted,

@@ -9,10 +9,10 @@ use callgate::gate::ids::{OwnerName, ToolName, UnixMillis};
 use callgate::gate::json::{Document, JsonLimits};
 use callgate::gate::permission::{
     Aliases, Answer, Call, CommandSubject, GrantedTool, LoadError, LoadOptions, Loaded, Place,
-    Policy, Situation, Source, SourceRules, SourceText, Subject, SubjectKind, Trust, decide_call,
+    Policy, Situation, Source, SourceRules, SourceText, Subject, Trust, decide_call,
 };
 use callgate::gate::result::Digest;
-use callgate::gate::tool::{Kind, Risk};
+use callgate::gate::tool::{Kind, Risk, SubjectKind};
 
 /// One rule as JSON, where it comes from and in which list.
 #[derive(Debug, Clone)]

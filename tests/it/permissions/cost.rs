@@ -4,9 +4,10 @@
 
 use callgate::gate::permission::{
     Aliases, Approver, Check, CommandSubject, Grants, Hook, LoadOptions, Mode, ModeBounds, Policy,
-    RuleEntry, Settings, Situation, Source, SourceRules, SourceText, SubjectKind, Trust, Verdict,
+    RuleEntry, Settings, Situation, Source, SourceRules, SourceText, Trust, Verdict,
 };
 use callgate::gate::tool::Kind;
+use callgate::gate::tool::SubjectKind;
 
 use super::build::{NOW, decide, subject};
 

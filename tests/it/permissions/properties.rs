@@ -3,10 +3,10 @@
 //! Never compares with another engine, only with itself.
 
 use callgate::gate::permission::{
-    Answer, Approver, Check, Grants, Hook, Mode, ModeBounds, Policy, Settings, Situation,
-    SubjectKind, Verdict,
+    Answer, Approver, Check, Grants, Hook, Mode, ModeBounds, Policy, Settings, Situation, Verdict,
 };
 use callgate::gate::tool::Kind;
+use callgate::gate::tool::SubjectKind;
 use proptest::prelude::*;
 
 use super::build::{NOW, Written, decide, policy, subject};

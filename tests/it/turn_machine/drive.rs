@@ -14,6 +14,7 @@ use callgate::gate::ids::{
 };
 use callgate::gate::json::JsonLimits;
 use callgate::gate::limits::Limits;
+use callgate::gate::permission::Permissions;
 use callgate::gate::record::{StoredTurn, TurnSpec};
 use callgate::gate::registry::Registry;
 use callgate::gate::result::{CallResult, Content, ToolResult};
@@ -160,6 +161,7 @@ impl Paper {
                 cancel_grace_ms: 50,
                 attempts_max: self.attempts_max,
             },
+            permissions: Permissions::default(),
             now: 0,
             transcript: String::new(),
         }
@@ -173,6 +175,7 @@ pub(crate) struct Turn {
     limits: Limits,
     json: JsonLimits,
     pub(crate) settings: TurnSettings,
+    pub(crate) permissions: Permissions,
     now: u64,
     transcript: String,
 }
@@ -185,6 +188,7 @@ impl Turn {
             limits: &self.limits,
             json: &self.json,
             settings: &self.settings,
+            permissions: &self.permissions,
         };
         let words = lines::input(self.machine.spec(), &input);
         let effects = self.machine.step(UnixMillis(self.now), input, &view);

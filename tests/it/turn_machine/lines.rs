@@ -51,6 +51,7 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
                 format!("{}@{}{silent}", call(spec, claim.call), claim.instance)
             }))
         ),
+        Input::CommandAnalysed { call: index, .. } => format!("analysed {}", call(spec, *index)),
         Input::QueueFull(index) => format!("queue full for {}", call(spec, *index)),
         Input::DispatchUnrecorded(calls) => format!(
             "dispatch unrecorded {}",
@@ -117,6 +118,9 @@ pub(crate) fn effect(spec: &TurnSpec, effect: &Effect) -> String {
             format!("persist {}, {when}", self::record(spec, record))
         }
         Effect::Announce(event) => format!("announce {}", self::event(spec, event)),
+        Effect::Analyse(analyse) => {
+            format!("analyse {} {:?}", call(spec, analyse.call), analyse.text)
+        }
         Effect::Claim(claim) => format!("claim {}", call(spec, claim.call)),
         Effect::Expect(expect) => format!(
             "expect {}#{}@{}",

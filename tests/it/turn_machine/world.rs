@@ -257,6 +257,8 @@ impl World {
                     }
                 }
                 Effect::Announce(event) => self.announced(event),
+                // None of the tools here runs commands.
+                Effect::Analyse(analyse) => panic!("{:?} is analysed", analyse.text),
                 Effect::Claim(claim) => self.claim(claim.call.get()),
                 Effect::Expect(expect) => {
                     let known = &mut self.known[expect.call.get()];
@@ -304,7 +306,8 @@ impl World {
         let rank = |effect: &Effect| match effect {
             Effect::Persist { .. } => 0,
             Effect::Announce(_) => 1,
-            Effect::Claim(_)
+            Effect::Analyse(_)
+            | Effect::Claim(_)
             | Effect::Expect(_)
             | Effect::Dispatch(_)
             | Effect::Withdraw(_)

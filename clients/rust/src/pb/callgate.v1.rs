@@ -1107,6 +1107,10 @@ impl CallOutcome {
 pub enum NotExecutedReason {
     /// An executor took the call.
     Unspecified = 0,
+    /// A deny rule matched.
+    DeniedByRule = 2,
+    /// The session's mode forbids it.
+    DeniedByMode = 4,
     /// It had to be asked and nobody can answer.
     ApprovalUnavailable = 6,
     /// The arguments did not pass.
@@ -1126,6 +1130,8 @@ impl NotExecutedReason {
     pub fn as_str_name(&self) -> &'static str {
         match self {
             Self::Unspecified => "NOT_EXECUTED_REASON_UNSPECIFIED",
+            Self::DeniedByRule => "NOT_EXECUTED_REASON_DENIED_BY_RULE",
+            Self::DeniedByMode => "NOT_EXECUTED_REASON_DENIED_BY_MODE",
             Self::ApprovalUnavailable => "NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE",
             Self::InvalidCall => "NOT_EXECUTED_REASON_INVALID_CALL",
             Self::NotFound => "NOT_EXECUTED_REASON_NOT_FOUND",
@@ -1137,6 +1143,8 @@ impl NotExecutedReason {
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
             "NOT_EXECUTED_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "NOT_EXECUTED_REASON_DENIED_BY_RULE" => Some(Self::DeniedByRule),
+            "NOT_EXECUTED_REASON_DENIED_BY_MODE" => Some(Self::DeniedByMode),
             "NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE" => Some(Self::ApprovalUnavailable),
             "NOT_EXECUTED_REASON_INVALID_CALL" => Some(Self::InvalidCall),
             "NOT_EXECUTED_REASON_NOT_FOUND" => Some(Self::NotFound),

@@ -24,6 +24,14 @@ class ToolKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_KIND_INTERACT: _ClassVar[ToolKind]
     TOOL_KIND_OTHER: _ClassVar[ToolKind]
 
+class SubjectType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SUBJECT_TYPE_UNSPECIFIED: _ClassVar[SubjectType]
+    SUBJECT_TYPE_COMMAND: _ClassVar[SubjectType]
+    SUBJECT_TYPE_PATH: _ClassVar[SubjectType]
+    SUBJECT_TYPE_URL: _ClassVar[SubjectType]
+    SUBJECT_TYPE_TEXT: _ClassVar[SubjectType]
+
 class SchemaDialect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SCHEMA_DIALECT_UNSPECIFIED: _ClassVar[SchemaDialect]
@@ -51,6 +59,8 @@ class CallOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 class NotExecutedReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     NOT_EXECUTED_REASON_UNSPECIFIED: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_DENIED_BY_RULE: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_DENIED_BY_MODE: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_INVALID_CALL: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_NOT_FOUND: _ClassVar[NotExecutedReason]
@@ -120,6 +130,11 @@ TOOL_KIND_DELETE: ToolKind
 TOOL_KIND_EXECUTE: ToolKind
 TOOL_KIND_INTERACT: ToolKind
 TOOL_KIND_OTHER: ToolKind
+SUBJECT_TYPE_UNSPECIFIED: SubjectType
+SUBJECT_TYPE_COMMAND: SubjectType
+SUBJECT_TYPE_PATH: SubjectType
+SUBJECT_TYPE_URL: SubjectType
+SUBJECT_TYPE_TEXT: SubjectType
 SCHEMA_DIALECT_UNSPECIFIED: SchemaDialect
 SCHEMA_DIALECT_CORE: SchemaDialect
 SCHEMA_DIALECT_JSON_SCHEMA_2020_12: SchemaDialect
@@ -136,6 +151,8 @@ CALL_OUTCOME_SUCCESS: CallOutcome
 CALL_OUTCOME_ERROR: CallOutcome
 CALL_OUTCOME_CANCELLED: CallOutcome
 NOT_EXECUTED_REASON_UNSPECIFIED: NotExecutedReason
+NOT_EXECUTED_REASON_DENIED_BY_RULE: NotExecutedReason
+NOT_EXECUTED_REASON_DENIED_BY_MODE: NotExecutedReason
 NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE: NotExecutedReason
 NOT_EXECUTED_REASON_INVALID_CALL: NotExecutedReason
 NOT_EXECUTED_REASON_NOT_FOUND: NotExecutedReason
@@ -177,13 +194,15 @@ REGISTRATION_STATE_REFUSED: RegistrationState
 REGISTRATION_STATE_REMOVED: RegistrationState
 
 class ToolDefinition(_message.Message):
-    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "idempotent", "exclusive", "timeout_ms", "max_concurrency", "supports_cancellation", "services", "version", "annotations_json")
+    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "timeout_ms", "max_concurrency", "supports_cancellation", "services", "version", "annotations_json")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_DIALECT_FIELD_NUMBER: _ClassVar[int]
     RISK_LEVEL_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SKIP_PERMISSION_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENT_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +217,8 @@ class ToolDefinition(_message.Message):
     schema_dialect: SchemaDialect
     risk_level: RiskLevel
     kind: ToolKind
+    subject: Subject
+    skip_permission: bool
     idempotent: bool
     exclusive: bool
     timeout_ms: int
@@ -206,7 +227,17 @@ class ToolDefinition(_message.Message):
     services: _containers.RepeatedScalarFieldContainer[str]
     version: str
     annotations_json: bytes
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., idempotent: bool = ..., exclusive: bool = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
+
+class Subject(_message.Message):
+    __slots__ = ("pointer", "subject_type", "dialect")
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIALECT_FIELD_NUMBER: _ClassVar[int]
+    pointer: str
+    subject_type: SubjectType
+    dialect: str
+    def __init__(self, pointer: _Optional[str] = ..., subject_type: _Optional[_Union[SubjectType, str]] = ..., dialect: _Optional[str] = ...) -> None: ...
 
 class ToolRegistration(_message.Message):
     __slots__ = ("name", "state", "error", "tool_digest", "generation", "warnings")
