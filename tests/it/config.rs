@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use callgate::config::{Config, ConfigError, Sources};
+use callgate::config::{Config, ConfigError, PermissionsConfig, Sources};
 use tempfile::TempDir;
 
 fn environment(variables: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -36,10 +36,16 @@ fn nothing_set_means_the_defaults() {
     let defaults = Config {
         data_dir: config.data_dir.clone(),
         socket_dir: config.socket_dir.clone(),
+        permissions: PermissionsConfig {
+            user_file: config.permissions.user_file.clone(),
+            ..PermissionsConfig::default()
+        },
         ..Config::default()
     };
     assert_eq!(config, defaults);
     assert!(config.data_dir.ends_with(".local/state/callgate"));
+    let user_file = &config.permissions.user_file;
+    assert!(user_file.ends_with(".config/callgate/settings.json"));
 }
 
 #[test]

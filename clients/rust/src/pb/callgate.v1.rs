@@ -636,7 +636,8 @@ pub struct CallTiming {
 /// `tool_argument_enum` `tool_argument_range` `tool_argument_pattern`
 /// `tool_argument_unknown` `tool_argument_invalid` `tool_changed`
 /// `tool_execution_failed` `result_too_large` `result_invalid`, and codes of the
-/// executor's own domain. PERMISSION: `approval_unavailable`. CANCELLED:
+/// executor's own domain. PERMISSION: `tool_denied_by_rule` `tool_denied_by_mode`
+/// `approval_unavailable`. CANCELLED:
 /// `tool_cancelled`. RUNTIME: `limit_exceeded`. TRANSPORT: `tool_unavailable`
 /// `tool_timeout` `tool_outcome_unknown` `executor_protocol_error`. STORE:
 /// `store_unavailable`.
