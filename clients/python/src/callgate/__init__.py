@@ -50,7 +50,7 @@ from .result import (
     ToolResult,
 )
 from .sync import SyncClient
-from .tool import Tool
+from .tool import Subject, Tool
 from .turns import (
     AcceptedCall,
     CallCompleted,
@@ -111,6 +111,7 @@ __all__ = [
     "RunNotActive",
     "ServerInfo",
     "SessionState",
+    "Subject",
     "Superseded",
     "SyncClient",
     "Text",

@@ -34,7 +34,7 @@ from .registration import Registration
 from .registry import ProviderFormat, ServerInfo, ToolList
 from .result import CallResult
 from .schema import Dialect
-from .tool import Handler, Kind, Risk, Tool
+from .tool import Handler, Kind, Risk, Subject, Tool
 from .turns import CallState, Results, Run, ToolCall, Turn, TurnInfo, TurnState, check_calls, check_type
 
 log = logging.getLogger("callgate")
@@ -153,6 +153,8 @@ class Client:
         description: str | None = None,
         risk: Risk | None = None,
         kind: Kind | None = None,
+        subject: Subject | None = None,
+        skip_permission: bool = False,
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from .context import ToolContext
@@ -18,6 +19,7 @@ log = logging.getLogger("callgate")
 
 Risk = Literal["safe", "sensitive", "dangerous"]
 Kind = Literal["read", "fetch", "edit", "delete", "execute", "interact", "other"]
+SubjectType = Literal["command", "path", "url", "text"]
 Handler = Callable[..., Any]
 
 _RISKS = ("safe", "sensitive", "dangerous")
@@ -27,7 +29,33 @@ NAME_LENGTH_CEILING = 128
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{NAME_LENGTH_CEILING}}}")
 NAME_SHOWN_MAX = 80
 _UINT32_MAX = 2**32 - 1
+_SUBJECT_TYPES = ("command", "path", "url", "text")
 _KINDS = ("read", "fetch", "edit", "delete", "execute", "interact", "other")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The argument that a rule's `(…)` is about, as in `run_shell(git *)`.
+
+    Args:
+        pointer: Where it stands in the arguments, e.g. `/command`; for a path also a
+            list of them.
+        type: How it is read. Commands are split, paths matched as in .gitignore, URLs
+            by their host.
+        dialect: Of a command: the shell that runs it. Empty: bash.
+    """
+
+    pointer: str
+    type: SubjectType
+    dialect: str = ""
+
+    def __post_init__(self) -> None:
+        if self.type not in _SUBJECT_TYPES:
+            raise ToolDefinitionError(
+                f"the type of a subject must be one of {', '.join(_SUBJECT_TYPES)}, not {self.type!r}"
+            )
+        if not self.pointer.startswith("/") or len(self.pointer) == 1:
+            raise ToolDefinitionError(f"a subject needs a pointer such as /command, not {self.pointer!r}")
 
 
 class Tool:
@@ -43,6 +71,10 @@ class Tool:
         risk: "safe" reads only, "sensitive" can be undone, "dangerous" cannot.
             None: left to the sidecar's configuration.
         kind: What the tool does; permission modes decide by it.
+        subject: The argument that rules are about. None: only rules about the whole
+            tool or a parameter match.
+        skip_permission: Lifts an ask that comes from mode or risk. Never for a
+            dangerous tool, never in plan mode, and no rule.
         timeout: Longest execution in seconds. None: the sidecar's default, 120.
         idempotent: A second execution does no harm, so a lost one may be repeated.
         exclusive: No other call of its batch executes meanwhile.
@@ -71,6 +103,8 @@ class Tool:
         description: str | None = None,
         risk: Risk | None = None,
         kind: Kind | None = None,
+        subject: Subject | None = None,
+        skip_permission: bool = False,
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,
@@ -102,6 +136,8 @@ class Tool:
         self.description = description if description is not None else inspect.getdoc(handler) or ""
         self.risk = risk
         self.kind = kind
+        self.subject = subject
+        self.skip_permission = skip_permission
         self.timeout = timeout
         self.idempotent = idempotent
         self.exclusive = exclusive

@@ -9,10 +9,21 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from callgate import Backoff, Client, ErrorInfo, Tool, ToolContext, ToolError, ToolResult
+from callgate import (
+    Backoff,
+    Client,
+    ErrorInfo,
+    Subject,
+    Tool,
+    ToolContext,
+    ToolDefinitionError,
+    ToolError,
+    ToolResult,
+)
 from callgate._gen.callgate.v1 import executor_service_pb2 as ex
 from callgate._gen.callgate.v1 import stream_pb2 as st
 from callgate._gen.callgate.v1 import types_pb2 as ty
@@ -579,6 +590,8 @@ async def test_definition_says_what_the_decorator_said(fake_sidecar: FakeSidecar
     @client.tool(
         risk="dangerous",
         kind="edit",
+        subject=Subject("/path", "path"),
+        skip_permission=True,
         timeout=1.5,
         idempotent=True,
         exclusive=True,
@@ -599,6 +612,8 @@ async def test_definition_says_what_the_decorator_said(fake_sidecar: FakeSidecar
         schema_dialect=ty.SCHEMA_DIALECT_CORE,
         risk_level=ty.RISK_LEVEL_DANGEROUS,
         kind=ty.TOOL_KIND_EDIT,
+        subject=ty.Subject(pointer="/path", subject_type=ty.SUBJECT_TYPE_PATH),
+        skip_permission=True,
         idempotent=True,
         exclusive=True,
         timeout_ms=1_500,
@@ -608,6 +623,12 @@ async def test_definition_says_what_the_decorator_said(fake_sidecar: FakeSidecar
         version="7",
         annotations_json=b'{"team":"bread"}',
     )
+
+
+@pytest.mark.parametrize(("pointer", "type_"), [("path", "path"), ("/", "path"), ("", "path"), ("/path", "file")])
+def test_subject_that_points_nowhere_is_refused_where_it_is_declared(pointer: str, type_: Any) -> None:
+    with pytest.raises(ToolDefinitionError):
+        Subject(pointer, type_)
 
 
 async def test_capacity_of_zero_is_told_and_kept_through_a_loss(fake_sidecar: FakeSidecar) -> None:

@@ -39,6 +39,9 @@ KINDS: dict[str, Any] = {
     name: ty.ToolKind.Value(f"TOOL_KIND_{name.upper()}")
     for name in ("read", "fetch", "edit", "delete", "execute", "interact", "other")
 }
+SUBJECT_TYPES: dict[str, Any] = {
+    name: ty.SubjectType.Value(f"SUBJECT_TYPE_{name.upper()}") for name in ("command", "path", "url", "text")
+}
 KIND_NAMES = {number: name for name, number in KINDS.items()}
 DIALECTS = {
     "core": ty.SCHEMA_DIALECT_CORE,
@@ -105,6 +108,7 @@ def definition(tool: Tool) -> ty.ToolDefinition:
         schema_dialect=DIALECTS[tool.dialect],
         risk_level=RISKS[tool.risk] if tool.risk else ty.RISK_LEVEL_UNSPECIFIED,
         kind=KINDS[tool.kind] if tool.kind else ty.TOOL_KIND_UNSPECIFIED,
+        skip_permission=tool.skip_permission,
         idempotent=tool.idempotent,
         exclusive=tool.exclusive,
         max_concurrency=tool.max_concurrency,
@@ -113,6 +117,10 @@ def definition(tool: Tool) -> ty.ToolDefinition:
         version=tool.version,
         annotations_json=tool.annotations_json.encode("utf-8", "replace"),
     )
+    if tool.subject is not None:
+        message.subject.pointer = tool.subject.pointer
+        message.subject.subject_type = SUBJECT_TYPES[tool.subject.type]
+        message.subject.dialect = tool.subject.dialect
     if tool.timeout is not None:
         message.timeout_ms = milliseconds(tool.timeout)
     return message
