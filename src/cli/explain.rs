@@ -1,26 +1,31 @@
-//! `callgate explain CODE`: the page of one error code.
+//! `callgate explain CODE`: the page of one error code. With brackets it is a call that is asked about.
 //!
 //! Pages stand in one text file beside this one; every code has exactly one. Never guesses a code.
 
 use super::output::{Outcome, data, outcome};
+use super::verdict::Question;
 
 /// All pages: `# code`, then its text.
 const PAGES: &str = include_str!("explain_pages.md");
 
-/// Explain an error code.
+/// Explain an error code, or how a call would be decided.
 #[derive(Debug, clap::Args)]
 pub(super) struct Explain {
-    /// The code, e.g. `tool_not_found`. Without one: every code, one a line.
+    /// The code, e.g. `tool_not_found`, or a call, e.g. `run_shell(git push)`. Without one: every code, one a line.
+    #[arg(value_name = "CODE|CALL")]
     code: Option<String>,
     /// As one JSON object.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    question: Question,
 }
 
 impl Explain {
     pub(super) fn run(self) -> Outcome {
         outcome(match &self.code {
             None => self.list(),
+            Some(call) if call.contains('(') => self.question.answer(call, self.json),
             Some(code) => self.explain(code),
         })
     }
@@ -38,7 +43,8 @@ impl Explain {
     fn explain(&self, code: &str) -> Result<(), Outcome> {
         let page = pages().find(|(known, _)| *known == code);
         let Some((code, text)) = page else {
-            let hint = "\n\nhint: all codes are listed by  callgate explain";
+            let hint = "\n\nhint: all codes are listed by  callgate explain; a call is asked about with \
+                        brackets, e.g.  callgate explain 'run_shell(ls)'";
             return Err(Outcome::no(format!("no code `{code}`{hint}")));
         };
         match self.json {

@@ -16,6 +16,7 @@ mod serve;
 mod sidecar;
 mod tools;
 mod turn;
+mod verdict;
 mod waiting;
 
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ enum Command {
     /// Check, list or trust the rules that decide which calls may run.
     #[command(subcommand)]
     Rules(rules::Rules),
-    /// Explain an error code.
+    /// Explain an error code, or how a call would be decided: `run_shell(git push)`.
     Explain(explain::Explain),
 }
 

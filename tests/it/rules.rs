@@ -211,3 +211,89 @@ async fn plan_mode_lets_only_safe_tools_run() {
         .await;
     assert_eq!(code_of(&completed, "a"), "tool_denied_by_mode");
 }
+
+/// What a command prints to standard output, and its exit code.
+fn callgate(arguments: &[&str], home: &Path) -> (String, Option<i32>) {
+    let ran = Command::new(env!("CARGO_BIN_EXE_callgate"))
+        .args(arguments)
+        .env_clear()
+        .env("HOME", home)
+        .output()
+        .unwrap();
+    (String::from_utf8(ran.stdout).unwrap(), ran.status.code())
+}
+
+#[test]
+fn a_call_is_explained_by_stage_rule_and_source() {
+    let dir = home();
+    let file = dir.path().join("settings.json");
+    write(
+        &file,
+        &json!({
+            "allow": ["run_shell(git *)"],
+            "deny": ["run_shell(git push *)"],
+        }),
+    );
+    let settings = file.to_str().unwrap();
+    let explain = |call: &str, more: &[&str]| {
+        let base = ["explain", call, "--json", "--settings", settings];
+        let (out, code) = callgate(&[&base[..], more].concat(), dir.path());
+        assert_eq!(code, Some(0), "{out}");
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()
+    };
+    let denied = explain("run_shell(git push origin main)", &[]);
+    assert_eq!(denied["verdict"], "deny");
+    assert_eq!(denied["decided_by"]["stage"], "deny");
+    assert_eq!(denied["decided_by"]["segment"], "git push origin main");
+    let because = denied["decided_by"]["because"].as_str().unwrap();
+    assert_eq!(
+        because,
+        format!("deny rule `run_shell(git push *)` of flagSettings `{settings}`, rule 1")
+    );
+    assert_eq!(explain("run_shell(git log)", &[])["verdict"], "allow");
+    assert_eq!(explain("run_shell(make)", &[])["verdict"], "ask");
+    let planned = explain("run_shell(make)", &["--mode", "plan"]);
+    assert_eq!(planned["decided_by"]["stage"], "mode_block");
+    let (_, code) = callgate(&["explain", "run_shell(ls)", "--mode", "none"], dir.path());
+    assert_eq!(code, Some(64));
+}
+
+#[test]
+fn rules_are_checked_and_listed() {
+    let dir = home();
+    let file = dir.path().join("settings.json");
+    let path = file.to_str().unwrap();
+    write(
+        &file,
+        &json!({ "allow": ["run_shell(bash *)"], "deny": ["delete_*"] }),
+    );
+    let (out, code) = callgate(&["rules", "check", path], dir.path());
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("rule_prefix_too_wide"), "{out}");
+    let set = format!("permissions.settings_file={path}");
+    let (out, code) = callgate(&["rules", "list", "--json", "--set", &set], dir.path());
+    assert_eq!(code, Some(0));
+    let listed: Vec<serde_json::Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let texts: Vec<_> = listed
+        .iter()
+        .map(|rule| rule["rule"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["run_shell(bash *)", "delete_*"]);
+    write(&file, &json!({ "allow": ["echo("] }));
+    let (out, code) = callgate(&["rules", "check", path], dir.path());
+    assert_eq!(code, Some(1));
+    assert!(
+        out.starts_with("invalid: allow `echo(` of flagSettings"),
+        "{out}"
+    );
+    write(&file, &json!({ "deny": ["echo("] }));
+    let (out, code) = callgate(&["rules", "check", path], dir.path());
+    assert_eq!(code, Some(1));
+    assert!(
+        out.starts_with("invalid: deny `echo(` of flagSettings"),
+        "{out}"
+    );
+}
