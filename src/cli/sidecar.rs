@@ -74,6 +74,7 @@ impl Sidecar {
         let mint = Arc::new(Mint::new());
         let tasks = Tasks::new();
         let rule_files = RuleFiles::of(&config);
+        let seen = rule_files.look();
         let mode = config.mode().map_err(|error| error.to_string())?;
         let permissions = permissions(&rule_files, mode)?;
         let rules = config.tool_rules().map_err(|error| error.to_string())?;
@@ -103,7 +104,7 @@ impl Sidecar {
             tracing::info!(turns = recovered, "took up turns of the last process");
         }
         engine.start_sweeping();
-        engine.watch_rules(rule_files, mode);
+        engine.watch_rules(rule_files, seen, mode);
         let drain = Drain::default();
         let services = Services {
             turns: Turns {

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use crate::base::clock::Clock;
-use crate::config::rule_files::{RuleFileError, RuleFiles};
+use crate::config::rule_files::{Look, RuleFileError, RuleFiles};
 use crate::gate::permission::{
     CommandSubject, LoadError, LoadOptions, Loaded, Mode, Permissions, Policy, Settings,
 };
-use crate::gate::tool::SubjectKind;
+use crate::gate::tool::{SubjectKind, Tool};
 use crate::gate::turn::Input;
 
 /// How often files of rules are looked at.
@@ -70,11 +69,17 @@ impl Engine {
         self.permissions.load_full()
     }
 
-    /// Follows the files from now on.
-    pub fn watch_rules(self: &Arc<Self>, files: RuleFiles, mode: Mode) {
+    /// Whether a model may see the tool: not if the rules deny every call of it.
+    pub(super) fn shows(&self, permissions: &Permissions, tool: &Tool) -> bool {
+        let name = tool.definition.name.as_str();
+        permissions.policy.hides(name, self.now()).is_none()
+    }
+
+    /// Follows the files. `seen`: how they were before what holds now was read from them.
+    pub fn watch_rules(self: &Arc<Self>, files: RuleFiles, seen: Look, mode: Mode) {
         let engine = self.clone();
         self.tasks.spawn("rules", async move {
-            let mut last = files.look();
+            let mut last = seen;
             let mut revision = engine.permissions().policy.revision();
             loop {
                 tokio::select! {
@@ -120,10 +125,4 @@ pub fn tell(loaded: &Loaded) {
     }
     let rules = loaded.policy.rules().count();
     tracing::info!(rules, revision = loaded.policy.revision(), "rules loaded");
-}
-
-/// A clock is all that hiding a tool needs besides the rules.
-pub(super) fn hides(permissions: &Permissions, tool: &str, clock: &Clock) -> bool {
-    let now = crate::gate::ids::UnixMillis(clock.now_ms());
-    permissions.policy.hides(tool, now).is_some()
 }

@@ -3,7 +3,7 @@
 //! Never changes the registry: that is the directory's.
 
 use super::verbs::answer;
-use super::{Engine, EngineError, rules};
+use super::{Engine, EngineError};
 use crate::gate::ids::ToolName;
 use crate::gate::provider::{Export, ProviderFormat};
 use crate::gate::snapshot::ToolSnapshot;
@@ -37,7 +37,7 @@ impl Engine {
         let visible = registry.visible(toolset).into_iter();
         Ok(visible
             .filter(|tool| self.pool.reachable(tool))
-            .filter(|tool| !rules::hides(&permissions, tool.definition.name.as_str(), &self.clock))
+            .filter(|tool| self.shows(&permissions, tool))
             .cloned()
             .collect())
     }

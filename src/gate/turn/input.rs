@@ -80,7 +80,7 @@ pub enum Input {
     CancelRequested(Cancel),
     /// Something else has ended the turn's run.
     RunEnded(RunSummary),
-    /// Tools came, changed or went.
+    /// Tools came, changed or went, or the rules are others now.
     ToolsChanged,
     /// A moment that [`deadline`](super::TurnMachine::deadline) named has come.
     DeadlineReached,
