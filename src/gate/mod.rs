@@ -2,10 +2,11 @@
 //!
 //! No clock, no random, no files, no tasks, no protobuf: time and ids come in as arguments, and what
 //! should happen goes out as data. In the order in which a call meets them: `admission`, `provider`,
-//! `json`, `registry`, `schema`, `permission`, `turn`, `result`, `event`, `record`.
+//! `json`, `registry`, `schema`, `command`, `permission`, `turn`, `result`, `event`, `record`.
 
 pub mod admission;
 pub mod call;
+pub mod command;
 pub mod event;
 pub mod ids;
 pub mod json;

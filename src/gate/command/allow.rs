@@ -1,0 +1,161 @@
+//! The one form of a segment that an allow rule may match, or why there is none.
+//!
+//! Never looks into scripts and never drops a part that could matter: where anything is not
+//! certain, the answer is a reason to ask.
+
+use super::peel::{Lift, peel};
+use super::reading::{Assignment, RedirectionKind, Simple};
+use super::reason::AskReason;
+use super::view::View;
+use super::word::WordKind;
+
+/// How many wrappers one command may have around it.
+const WRAPPERS_MAX: usize = 16;
+
+/// Variables that change how a program speaks and not what it runs or reads.
+const SAFE_VARIABLES: &[&str] = &[
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "TZ",
+    "TERM",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LINES",
+    "CI",
+    "NODE_ENV",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "CARGO_TERM_COLOR",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED",
+    "CGO_ENABLED",
+    "GOOS",
+    "GOARCH",
+    "DEBIAN_FRONTEND",
+];
+
+/// What an allow rule is tried against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowView {
+    /// The command without its transparent wrappers.
+    pub view: View,
+    /// How many of its first words the rule itself must spell, pattern characters not counted: one
+    /// for most commands. A rule `find *` spells one word of `find . -delete`, which needs three.
+    pub spelled_min: usize,
+    /// Why it is more than one.
+    pub because: Option<AskReason>,
+}
+
+/// The view of one command for allow rules.
+pub(super) fn allow_view(simple: &Simple) -> Result<AllowView, AskReason> {
+    if simple.words.is_empty() {
+        return Err(AskReason::NoCommand);
+    }
+    if simple
+        .words
+        .first()
+        .is_some_and(|name| name.kind != WordKind::Literal)
+    {
+        return Err(AskReason::DynamicName);
+    }
+    if simple
+        .words
+        .iter()
+        .any(|word| word.kind == WordKind::Dynamic)
+    {
+        return Err(AskReason::DynamicWord);
+    }
+    if !simple.assignments.iter().all(is_safe) {
+        return Err(AskReason::Assignment);
+    }
+    let mut redirections = simple.redirections.iter();
+    if redirections.any(|one| !is_known(one.kind, one.target.kind)) {
+        return Err(AskReason::DynamicRedirection);
+    }
+    unwrap(simple)
+}
+
+fn is_safe(assignment: &Assignment) -> bool {
+    let known = SAFE_VARIABLES.contains(&assignment.name.as_str());
+    known && assignment.value.kind == WordKind::Literal
+}
+
+fn is_known(kind: RedirectionKind, target: WordKind) -> bool {
+    match target {
+        WordKind::Literal => true,
+        WordKind::Dynamic => false,
+        // Patterns mean nothing in these.
+        WordKind::Pattern => {
+            matches!(
+                kind,
+                RedirectionKind::HereDocument | RedirectionKind::HereString
+            )
+        }
+    }
+}
+
+/// Takes transparent wrappers off, and counts what a rule must spell.
+fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
+    let all: Vec<String> = simple.words.iter().map(|word| word.text.clone()).collect();
+    let mut from = 0;
+    let mut at = 0;
+    let mut spelled_min = 1;
+    let mut because = None;
+    for _ in 0..WRAPPERS_MAX {
+        let named = simple
+            .words
+            .get(at)
+            .is_some_and(|name| name.kind == WordKind::Literal);
+        if !named {
+            return Err(AskReason::DynamicName);
+        }
+        match peel(all.get(at..).unwrap_or_default()).lift {
+            Lift::Plain => {
+                let words = all.get(from..).unwrap_or_default().to_vec();
+                return Ok(AllowView {
+                    view: View::of(words),
+                    spelled_min,
+                    because,
+                });
+            }
+            Lift::Never(why) => return Err(why),
+            Lift::Transparent(words) => {
+                at += words;
+                // Inside a wrapper that must be spelled, so must be what is around the program.
+                match because {
+                    None => from = at,
+                    Some(_) => spelled_min = at - from + 1,
+                }
+            }
+            Lift::Spelled {
+                words,
+                because: why,
+                inner,
+            } => {
+                spelled_min = spelled_min.max(at - from + words);
+                because = because.or(Some(why));
+                match inner {
+                    Some(inner) => at += inner,
+                    None => {
+                        return Ok(AllowView {
+                            view: View::of(all.get(from..).unwrap_or_default().to_vec()),
+                            spelled_min,
+                            because,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    Err(AskReason::TooMuch)
+}

@@ -1,0 +1,218 @@
+//! What a shell command would run, as far as that can be known before it runs.
+//!
+//! Never matches a rule and never runs anything. Two parsers read the text; what they find is brought
+//! to one form, and every command becomes a [`Segment`].
+//!
+//! The answer is lopsided on purpose. For deny and ask it holds every form in which anybody found a
+//! command, and one match is enough. For allow it holds one form for each segment, only of what both
+//! parsers read alike and only if nothing about it is left open.
+//!
+//! The order of reading: `precheck`, `reading`, `brush`, `tree`, `both`, `peel`, `view`, `segment`.
+
+mod allow;
+mod always;
+mod both;
+mod brush;
+mod builtins;
+mod flags;
+pub mod limits;
+mod peel;
+mod precheck;
+mod programs;
+mod raw;
+mod reading;
+mod reason;
+mod segment;
+mod subcommands;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "tree-sitter")]
+mod tree;
+mod view;
+mod word;
+mod wrappers;
+
+pub use allow::AllowView;
+pub use always::{Candidate, Reach, candidates};
+pub use precheck::precheck;
+pub use reading::{Assignment, Redirection, RedirectionKind};
+pub use reason::{AskReason, Opaque};
+pub use segment::Segment;
+pub use view::View;
+pub use word::{Word, WordKind};
+
+use std::collections::BTreeSet;
+
+use reading::Simple;
+use view::Budget;
+
+/// What is known of one command text.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// Whether allow rules may be tried at all, and if not why. Even then each segment has reasons
+    /// of its own: see [`Segment::allow_view`].
+    pub understood: Result<(), Opaque>,
+    /// The commands that run, in the order of the text as far as there is one; those in
+    /// substitutions, here-documents and groups too. Never empty if `understood` is fine.
+    pub segments: Vec<Segment>,
+    /// Commands that only the second parser found. Nothing is understood if there are any.
+    pub others: Vec<Segment>,
+    /// Forms that belong to no segment: the whole text, and its pieces if a parser gave up.
+    views: Vec<View>,
+}
+
+impl Analysis {
+    /// What is known of a text that no parser may see again: it crashed one, or took too long.
+    #[must_use]
+    pub fn raw_only(text: &str, why: Opaque) -> Analysis {
+        let mut budget = Budget::default();
+        Analysis {
+            understood: Err(why),
+            segments: Vec::new(),
+            others: Vec::new(),
+            views: with_whole(text, raw::views(text, &mut budget)),
+        }
+    }
+
+    /// Every form for deny and ask rules, each with the index of its segment if it has one.
+    pub fn views(&self) -> impl Iterator<Item = (Option<usize>, &View)> {
+        let whole = self.views.iter().map(|view| (None, view));
+        let segments = self.segments.iter().enumerate();
+        let own = segments
+            .flat_map(|(at, segment)| segment.views().iter().map(move |view| (Some(at), view)));
+        let others = self.others.iter().flat_map(Segment::views);
+        whole.chain(own).chain(others.map(|view| (None, view)))
+    }
+}
+
+/// Reads a command text with both parsers.
+///
+/// Run this on a thread with a stack of 16 MiB that lives on, under `catch_unwind`, and give it up
+/// after a time of your choosing: brush-parser recurses as deep as the text nests, panics on some
+/// texts, and may be slow. Take [`Analysis::raw_only`] in its place when that happens. An overflow
+/// of the stack would end the process; [`precheck`], which comes first in here, rules it out.
+#[must_use]
+pub fn analyse(text: &str) -> Analysis {
+    let mut budget = Budget::default();
+    let found = look(text, 0, &mut budget);
+    let understood = match found.understood {
+        Ok(()) if budget.exhausted => Err(Opaque::TooMuch),
+        other => other,
+    };
+    Analysis {
+        understood,
+        segments: found.segments,
+        others: found.others,
+        views: with_whole(text, found.views),
+    }
+}
+
+fn with_whole(text: &str, mut views: BTreeSet<View>) -> Vec<View> {
+    views.insert(View::raw(text));
+    views.into_iter().collect()
+}
+
+/// What was found in a text, or in a script inside one.
+struct Found {
+    understood: Result<(), Opaque>,
+    segments: Vec<Segment>,
+    others: Vec<Segment>,
+    views: BTreeSet<View>,
+}
+
+impl Found {
+    /// All views in one, for the command that runs this script.
+    fn into_views(self) -> BTreeSet<View> {
+        let segments = self.segments.into_iter().chain(self.others);
+        let mut views = self.views;
+        views.extend(segments.flat_map(|segment| segment.views().to_vec()));
+        views
+    }
+}
+
+/// Looks at a text; `depth` is how many scripts it stands in.
+fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
+    let both = both::read(text);
+    let mut views = match both.incomplete {
+        true => raw::views(text, budget),
+        false => BTreeSet::new(),
+    };
+    let fed = Fed::from(&both);
+    let mut reads_script = false;
+    let mut after_cd = false;
+    let mut segments = Vec::new();
+    let mut others = Vec::new();
+    for (simple, list) in both
+        .first
+        .into_iter()
+        .map(|simple| (simple, true))
+        .chain(both.second.into_iter().map(|simple| (simple, false)))
+    {
+        let mut forms = segment::forms_of(&simple, budget);
+        reads_script |= forms.reads_script;
+        for script in std::mem::take(&mut forms.scripts) {
+            forms.views.extend(script_views(&script, depth, budget));
+        }
+        let segment = Segment::new(simple, after_cd, forms.views.into_iter().collect());
+        after_cd |= segment.program().is_some_and(changes_directory);
+        match list {
+            true => segments.push(segment),
+            false => others.push(segment),
+        }
+    }
+    if reads_script {
+        for script in fed.scripts {
+            views.extend(script_views(&script, depth, budget));
+        }
+    }
+    Found {
+        understood: both.understood,
+        segments,
+        others,
+        views,
+    }
+}
+
+fn changes_directory(program: &str) -> bool {
+    matches!(program, "cd" | "pushd" | "popd" | "chdir")
+}
+
+/// The views of a script that a command runs.
+fn script_views(script: &str, depth: u16, budget: &mut Budget) -> BTreeSet<View> {
+    if depth >= limits::SCRIPT_DEPTH_MAX || budget.scripts == 0 {
+        budget.exhausted = true;
+        return raw::views(script, budget);
+    }
+    budget.scripts -= 1;
+    look(script, depth + 1, budget).into_views()
+}
+
+/// What a shell may read from its input: texts in here-documents, and what other commands print.
+struct Fed {
+    scripts: BTreeSet<String>,
+}
+
+impl Fed {
+    fn from(both: &both::Both) -> Fed {
+        let commands = both.first.iter().chain(&both.second);
+        Fed {
+            scripts: commands.flat_map(Fed::by).collect(),
+        }
+    }
+
+    fn by(simple: &Simple) -> Vec<String> {
+        let texts = simple.redirections.iter().filter(|one| {
+            matches!(
+                one.kind,
+                RedirectionKind::HereDocument | RedirectionKind::HereString
+            )
+        });
+        let mut scripts: Vec<String> = texts.map(|one| one.target.text.clone()).collect();
+        let mut words = simple.words.iter().map(|word| word.text.as_str());
+        if matches!(words.next(), Some("echo" | "printf")) {
+            let words = words.skip_while(|word| word.starts_with('-'));
+            scripts.push(words.collect::<Vec<_>>().join(" "));
+        }
+        scripts
+    }
+}

@@ -1,0 +1,160 @@
+//! The forms of one command that deny and ask rules are tried against.
+//!
+//! Never leaves one out in silence: what does not fit the limits is told.
+
+use std::collections::BTreeSet;
+
+use super::flags;
+use super::limits;
+use super::peel::{Inner, basename, is_assignment, peel};
+
+/// One form of a command, or of a whole text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct View {
+    /// Its words, without quotes where they are known.
+    pub words: Vec<String>,
+    /// Its words with one blank between them; for raw text as it was written.
+    pub text: String,
+}
+
+impl View {
+    /// A view of these words.
+    #[must_use]
+    pub fn of(words: Vec<String>) -> View {
+        View {
+            text: words.join(" "),
+            words,
+        }
+    }
+
+    /// A view of a text as it stands, cut at blanks.
+    #[must_use]
+    pub fn raw(text: &str) -> View {
+        View {
+            words: text.split_whitespace().map(str::to_owned).collect(),
+            text: text.trim().to_owned(),
+        }
+    }
+}
+
+/// What all views of one text may cost together.
+#[derive(Debug)]
+pub(super) struct Budget {
+    pub(super) views: usize,
+    pub(super) bytes: usize,
+    pub(super) words: usize,
+    pub(super) scripts: usize,
+    /// Whether something was left out.
+    pub(super) exhausted: bool,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget {
+            views: limits::VIEWS_MAX,
+            bytes: limits::VIEW_BYTES_MAX,
+            words: limits::UNWRAPPED_WORDS_MAX,
+            scripts: limits::SCRIPTS_MAX,
+            exhausted: false,
+        }
+    }
+}
+
+impl Budget {
+    fn takes(&mut self, bytes: usize) -> bool {
+        // A view holds its words twice.
+        let bytes = 2 * bytes;
+        let fits = self.views > 0 && self.bytes >= bytes;
+        if fits {
+            self.views -= 1;
+            self.bytes -= bytes;
+        } else {
+            self.exhausted = true;
+        }
+        fits
+    }
+
+    /// Whether so many words may still be looked at.
+    fn looks_at(&mut self, words: usize) -> bool {
+        let fits = self.words >= words;
+        self.exhausted |= !fits;
+        self.words = self.words.saturating_sub(words);
+        fits
+    }
+}
+
+/// The forms of one command.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    pub(super) views: BTreeSet<View>,
+    /// Scripts that it runs.
+    pub(super) scripts: BTreeSet<String>,
+    /// Whether a shell in it reads its script from its input.
+    pub(super) reads_script: bool,
+}
+
+impl Forms {
+    pub(super) fn push(&mut self, view: View, budget: &mut Budget) {
+        if !self.views.contains(&view) && budget.takes(view.text.len()) {
+            self.views.insert(view);
+        }
+    }
+
+    /// Adds all forms of a command: with and without its path, with flags written otherwise, and
+    /// the same of every command inside it.
+    pub(super) fn add(&mut self, argv: Vec<String>, budget: &mut Budget) {
+        let mut open = vec![argv];
+        let mut seen: BTreeSet<Vec<String>> = BTreeSet::new();
+        while let Some(argv) = open.pop() {
+            if argv.is_empty() || seen.contains(&argv) {
+                continue;
+            }
+            if seen.len() >= limits::UNWRAPPED_MAX {
+                budget.exhausted = true;
+                return;
+            }
+            self.push(View::of(argv.clone()), budget);
+            if !budget.looks_at(argv.len()) {
+                return;
+            }
+            for form in flags::rewritten(&argv) {
+                if budget.looks_at(form.len()) {
+                    self.push(View::of(form), budget);
+                }
+            }
+            open.extend(with_basename(&argv));
+            open.extend(without_assignments(&argv));
+            let peeled = peel(&argv);
+            self.reads_script |= reads_script(&argv, &peeled.lift);
+            budget.exhausted |= peeled.cut;
+            for inner in peeled.inner {
+                match inner {
+                    Inner::Argv(inner) => open.push(inner),
+                    Inner::Script(script) => {
+                        self.scripts.insert(script);
+                    }
+                }
+            }
+            seen.insert(argv);
+        }
+    }
+}
+
+fn reads_script(argv: &[String], lift: &super::peel::Lift) -> bool {
+    let sources = argv
+        .first()
+        .is_some_and(|name| name == "source" || name == ".");
+    let reads = super::peel::Lift::Never(super::reason::AskReason::ReadsScript);
+    sources || *lift == reads
+}
+
+fn with_basename(argv: &[String]) -> Option<Vec<String>> {
+    let (name, rest) = argv.split_first()?;
+    let base = basename(name);
+    (base != name && !base.is_empty()).then(|| [&[base.to_owned()], rest].concat())
+}
+
+fn without_assignments(argv: &[String]) -> Option<Vec<String>> {
+    let skipped = argv.iter().take_while(|word| is_assignment(word)).count();
+    (skipped > 0).then(|| argv.iter().skip(skipped).cloned().collect())
+}
