@@ -9,6 +9,7 @@ use super::output::{Outcome, data};
 use crate::base::clock::Clock;
 use crate::config::rule_files::RuleFiles;
 use crate::engine::load_rules;
+use crate::gate::command::Opaque;
 use crate::gate::ids::{OwnerName, ToolName, UnixMillis};
 use crate::gate::permission::{
     self, Answer, Approver, Because, Check, CommandSubject, GrantedTool, Grants, Hook, Mode,
@@ -90,7 +91,7 @@ impl Question {
             return Ok(Subject::Undeclared);
         };
         Ok(match self.subject.as_str() {
-            "command" => Subject::Command(CommandSubject::plain(text)),
+            "command" => Subject::Command(read_alone(text)?),
             "path" => Subject::Paths(vec![PathSubject {
                 given: text.to_owned(),
                 canonical: None,
@@ -120,6 +121,17 @@ impl Question {
         let found = all.into_iter().find(|risk| risk.as_str() == self.risk);
         found.ok_or_else(|| unknown("risk", &self.risk))
     }
+}
+
+/// Reads the command where a parser may use as much stack as it needs.
+fn read_alone(text: &str) -> Result<CommandSubject, Outcome> {
+    let owned = text.to_owned();
+    let thread = std::thread::Builder::new().stack_size(16 << 20);
+    let reading = thread.spawn(move || CommandSubject::read(&owned));
+    let reading = reading.map_err(|error| Outcome::failed(format!("no thread: {error}")))?;
+    Ok(reading
+        .join()
+        .unwrap_or_else(|_| CommandSubject::unread(text, Opaque::ParserCrashed)))
 }
 
 /// The tool, and what stands in brackets behind it, up to the last one.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::gate::command::Opaque;
 use crate::gate::permission::CommandSubject;
 
 /// Stack of the thread, in bytes.
@@ -61,17 +62,17 @@ impl Analyser {
             reply,
         };
         if !self.hand_over(job) {
-            return CommandSubject::unread(&text, "too many commands are too hard to analyse");
+            return CommandSubject::unread(&text, Opaque::TooMuch);
         }
         let mut was_running = false;
         loop {
             match tokio::time::timeout(self.budget, &mut answer).await {
                 Ok(Ok(command)) => return command,
-                Ok(Err(_)) => return CommandSubject::unread(&text, "the analysis failed"),
+                Ok(Err(_)) => return CommandSubject::unread(&text, Opaque::ParserCrashed),
                 Err(_) if was_running => {
                     // Whoever comes next gets a thread that is not busy with this.
                     *self.jobs.lock() = None;
-                    return CommandSubject::unread(&text, "the analysis took too long");
+                    return CommandSubject::unread(&text, Opaque::TimedOut);
                 }
                 Err(_) => was_running = started.load(Ordering::Relaxed),
             }
@@ -159,7 +160,7 @@ mod tests {
         // Telling of the panic takes its time.
         let analyser = Analyser::new(read, Duration::from_secs(5));
         let broken = analyser.read("panic".to_owned()).await;
-        assert_eq!(why(&broken), "the analysis failed");
+        assert_eq!(why(&broken), Opaque::ParserCrashed.to_string());
         assert_eq!(broken.text, "panic");
         let good = analyser.read("git status".to_owned()).await;
         assert_eq!(why(&good), "");
@@ -170,9 +171,9 @@ mod tests {
         let analyser = Analyser::new(read, Duration::from_millis(10));
         for _ in 0..THREADS_MAX {
             let slow = analyser.read("slow".to_owned()).await;
-            assert_eq!(why(&slow), "the analysis took too long");
+            assert_eq!(why(&slow), Opaque::TimedOut.to_string());
         }
         let beyond = analyser.read("git status".to_owned()).await;
-        assert_eq!(why(&beyond), "too many commands are too hard to analyse");
+        assert_eq!(why(&beyond), Opaque::TooMuch.to_string());
     }
 }

@@ -184,7 +184,7 @@ impl Engine {
             tasks: parts.tasks,
             settings: parts.settings,
             permissions: ArcSwap::from_pointee(parts.permissions),
-            analyser: Arc::new(Analyser::new(CommandSubject::plain, analyser::BUDGET)),
+            analyser: Arc::new(Analyser::new(CommandSubject::read, analyser::BUDGET)),
             draining: AtomicBool::new(false),
             history: AtomicBool::new(false),
         })

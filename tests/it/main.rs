@@ -14,6 +14,7 @@ mod access;
 mod bfcl;
 mod cancelling;
 mod cli;
+mod command_properties;
 mod commands;
 mod config;
 mod executors;

@@ -1,7 +1,8 @@
 //! How a program that runs other programs, or has sub-commands, is described.
 //!
-//! Never looks at a command: that is `peel`. A letter or option that stands in no list makes what follows uncertain, which deny
-//! rules answer by looking at every possibility and allow rules by not applying.
+//! Never looks at a command: that is `peel`. A letter or option that stands in no list makes what
+//! follows uncertain, which deny rules answer by looking at every possibility and allow rules by not
+//! applying.
 
 /// How a program stands to the command behind its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! asks the machine anything; what nobody said is unknown, and the unknown never helps an allow rule.
 
 use super::words::plain_words;
+use crate::gate::command::{self, Analysis, AskReason, Opaque, analyse};
 
 /// One view of one segment of a command: as written, unwrapped, by its base name and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +49,51 @@ impl CommandSubject {
 }
 
 impl CommandSubject {
-    /// A command of which nobody can tell what it would run: deny and ask rules see its text.
+    /// What a shell would run of the text.
+    ///
+    /// As [`analyse`]: on a thread with a stack of 16 MiB, where a panic ends nothing.
     #[must_use]
-    pub fn unread(text: &str, why: &str) -> Self {
+    pub fn read(text: &str) -> Self {
+        Self::of(text, &analyse(text))
+    }
+
+    /// A command that no parser may see: deny and ask rules have its pieces, allow rules nothing.
+    #[must_use]
+    pub fn unread(text: &str, why: Opaque) -> Self {
+        Self::of(text, &Analysis::raw_only(text, why))
+    }
+
+    fn of(text: &str, analysis: &Analysis) -> Self {
+        let view = |view: &command::View| View {
+            words: view.words.clone(),
+            text: view.text.clone(),
+        };
         Self {
-            segments_for_allow: Err(why.to_owned()),
-            ..Self::plain(text)
+            text: text.to_owned(),
+            views_for_deny: analysis.views().map(|(_, found)| view(found)).collect(),
+            segments_for_allow: segments_of(analysis),
         }
     }
+}
+
+/// The form of every segment for allow rules, or why they must not be tried.
+fn segments_of(analysis: &Analysis) -> Result<Vec<View>, String> {
+    analysis.understood.map_err(|opaque| opaque.to_string())?;
+    let segments = analysis.segments.iter();
+    segments
+        .map(|segment| {
+            let told = |reason: AskReason| format!("`{}`: {reason}", segment.source);
+            let allowed = segment.allow_view().map_err(told)?;
+            // A pattern could leave out what matters here; only the whole text as a rule says it all.
+            match allowed.because {
+                Some(reason) => Err(told(reason)),
+                None => Ok(View {
+                    words: allowed.view.words.clone(),
+                    text: allowed.view.text.clone(),
+                }),
+            }
+        })
+        .collect()
 }
 
 /// One path, as the model wrote it and as the executor knows it.

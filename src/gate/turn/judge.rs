@@ -11,6 +11,7 @@ use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::call::CallState;
+use crate::gate::command::Opaque;
 use crate::gate::event::Event;
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::json::{Document, Value};
@@ -218,8 +219,8 @@ fn subject_of(
     match declared.kind {
         Some(SubjectKind::Command) => Subject::Command(match (command, is_bash(declared)) {
             (Some(command), true) => command.clone(),
-            (None, true) => CommandSubject::unread(text, "the command was not analysed"),
-            (_, false) => CommandSubject::unread(text, "the shell is none that is understood"),
+            (None, true) => CommandSubject::unread(text, Opaque::TimedOut),
+            (_, false) => CommandSubject::unread(text, Opaque::Unsupported),
         }),
         Some(SubjectKind::Url) => Subject::Url(text.to_owned()),
         Some(SubjectKind::Text | SubjectKind::Path) | None => Subject::Text(text.to_owned()),

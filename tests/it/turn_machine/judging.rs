@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use callgate::gate::call::CallState;
+use callgate::gate::command::Opaque;
 use callgate::gate::permission::{
     CommandSubject, LoadOptions, Mode, Permissions, Policy, RuleEntry, Source, SourceRules,
     SourceText, Trust, Verdict,
@@ -199,7 +200,7 @@ fn a_command_that_nobody_understands_is_not_allowed_and_still_denied() {
         analysed(
             &mut turn,
             "a",
-            CommandSubject::unread("git status", "too hard"),
+            CommandSubject::unread("git status", Opaque::TimedOut),
         );
         assert_eq!(turn.result("a").error.clone().unwrap().code, expected);
     }
