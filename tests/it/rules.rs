@@ -252,6 +252,19 @@ fn a_call_is_explained_by_stage_rule_and_source() {
     );
     assert_eq!(explain("run_shell(git log)", &[])["verdict"], "allow");
     assert_eq!(explain("run_shell(make)", &[])["verdict"], "ask");
+    // Every part counts: one that is denied denies all, one that nobody allows asks.
+    for (command, verdict) in [
+        ("git log && sudo git push", "deny"),
+        ("git log | grep \"$(git push origin)\"", "deny"),
+        ("bash -c 'git push -f'", "deny"),
+        ("git log && git diff", "allow"),
+        ("git log | sh", "ask"),
+        ("cd /elsewhere && git log", "ask"),
+        ("git log > /etc/passwd", "ask"),
+    ] {
+        let call = format!("run_shell({command})");
+        assert_eq!(explain(&call, &[])["verdict"], verdict, "{command}");
+    }
     let planned = explain("run_shell(make)", &["--mode", "plan"]);
     assert_eq!(planned["decided_by"]["stage"], "mode_block");
     let (_, code) = callgate(&["explain", "run_shell(ls)", "--mode", "none"], dir.path());

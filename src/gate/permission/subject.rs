@@ -4,7 +4,7 @@
 //! asks the machine anything; what nobody said is unknown, and the unknown never helps an allow rule.
 
 use super::words::plain_words;
-use crate::gate::command::{self, Analysis, AskReason, Opaque, analyse};
+use crate::gate::command::{self, Analysis, AskReason, Opaque, Redirection, analyse};
 
 /// One view of one segment of a command: as written, unwrapped, by its base name and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,16 @@ fn segments_of(analysis: &Analysis) -> Result<Vec<View>, String> {
     segments
         .map(|segment| {
             let told = |reason: AskReason| format!("`{}`: {reason}", segment.source);
+            if segment.after_cd {
+                return Err(format!(
+                    "`{}`: the directory may have changed",
+                    segment.source
+                ));
+            }
+            // No rule can name what is written to yet.
+            if !segment.redirections.iter().all(Redirection::is_harmless) {
+                return Err(format!("`{}`: it writes to a file", segment.source));
+            }
             let allowed = segment.allow_view().map_err(told)?;
             // A pattern could leave out what matters here; only the whole text as a rule says it all.
             match allowed.because {
