@@ -10,7 +10,7 @@ use super::one;
 use crate::support::executor::{Executor, hello};
 use crate::support::orchestrator::{Orchestrator, call, code_of, result_of, text_of, turn};
 use crate::support::sidecar::{Setup, Sidecar};
-use crate::support::{set_up, tools};
+use crate::support::{set_up, tools, until_no_executor};
 
 #[tokio::test]
 async fn instances_of_one_executor_share_the_load_by_free_slots() {
@@ -252,6 +252,7 @@ async fn without_an_executor_a_call_ends_after_its_queue_time() {
     let setup = Setup::default().set("turn.queue_timeout_ms", 300);
     let (_sidecar, executor, orchestrator) = set_up(setup, [tools::write()]).await;
     executor.hang_up();
+    until_no_executor(&orchestrator).await;
     let mut events = orchestrator.run(one("t", "write")).await;
     let completed = events.completed().await;
     let result = result_of(&completed, "c");
@@ -274,6 +275,7 @@ async fn without_an_executor_a_call_ends_after_its_queue_time() {
 async fn a_call_waits_for_an_executor_that_comes_in_time() {
     let (sidecar, executor, orchestrator) = set_up(Setup::default(), [tools::write()]).await;
     executor.hang_up();
+    until_no_executor(&orchestrator).await;
     let mut events = orchestrator.run(one("t", "write")).await;
     events.until_state("c", pb::CallState::Scheduled).await;
     let mut executor = Executor::join(&sidecar, hello("box", [tools::write()])).await;

@@ -40,3 +40,18 @@ pub(crate) async fn set_up(
     let orchestrator = Orchestrator::connect(&sidecar).await;
     (sidecar, executor, orchestrator)
 }
+
+/// Waits until the sidecar has noticed that no executor is connected any more.
+pub(crate) async fn until_no_executor(orchestrator: &Orchestrator) {
+    let mut registry = orchestrator.registry.clone();
+    let is_alone = async {
+        loop {
+            let request = pb::ListExecutorsRequest::default();
+            let listed = registry.list_executors(request).await.unwrap().into_inner();
+            if listed.executors.iter().all(|executor| executor.connection_id.is_empty()) {
+                return;
+            }
+        }
+    };
+    soon("every executor to be gone", is_alone).await;
+}
