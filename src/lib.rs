@@ -16,8 +16,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`gate`] | admission, arguments, schemas, registry, permission, the turn machine, results: pure |
-//! | [`engine`] | one task per turn, event logs, runs, recovery |
+//! | [`gate`] | admission, arguments, schemas, registry, permission, approvals, the turn machine, results: pure |
+//! | [`engine`] | one task per turn, event logs, runs, sessions, what waits for approvers, recovery |
 //! | [`executor`] | the executor stream over any carrier, slots, resume |
 //! | [`store`] | SQLite: a journal with group commit, folded into tables |
 //! | [`server`] | listeners, credentials, services, the one mapper from errors to status |
@@ -35,7 +35,9 @@
 //! - A call has exactly one final state and exactly one result, under the id that came in.
 //! - Effects happen in the order in which the machine gives them; `Persist` is a barrier. Nothing that
 //!   must be durable is told or sent before it is.
-//! - One function emits a dispatch, and it takes a permit that only a decision can make.
+//! - One function emits a dispatch, and it takes a permit that only a decision can make, of rules or of a
+//!   person who saw exactly this call.
+//! - What waits for a person is on the disk before it is shown, and a decision before it is answered.
 //! - A call that must not run twice is recorded before it is sent, and never sent again without proof
 //!   that it did not begin.
 //! - No lock is held across an await; a turn is owned by one task.

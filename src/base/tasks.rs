@@ -62,6 +62,19 @@ impl Tasks {
         tokio::spawn(self.tracker.track_future(guarded));
     }
 
+    /// Does what may block on a thread of its own. None: it panicked, which is logged.
+    ///
+    /// Goes on when whoever waits goes away; the group waits for it when it closes.
+    pub async fn block<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let done = self.tracker.spawn_blocking(work).await;
+        done.map_err(|_| tracing::error!(task = name, "task panicked"))
+            .ok()
+    }
+
     /// Resolves when the group is asked to stop.
     pub async fn stopped(&self) {
         self.stop.cancelled().await;
@@ -113,5 +126,29 @@ impl<F: Future<Output = ()>> Future for Guarded<F> {
             tracing::error!(task = self.name, "task panicked");
             Poll::Ready(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_blocks_leaves_the_tasks_beside_it_free() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let tasks = Tasks::new();
+        // On this thread it would wait for ever: what it waits for comes from here.
+        let blocked = tasks.block("test", move || receiver.recv().ok());
+        let sent = async { sender.send(7).ok() };
+        let (received, sent) = tokio::join!(blocked, sent);
+        assert_eq!((received, sent), (Some(Some(7)), Some(())));
+    }
+
+    #[tokio::test]
+    #[expect(clippy::panic, reason = "as a broken reader would")]
+    async fn the_panic_of_work_that_blocks_is_an_answer() {
+        let tasks = Tasks::new();
+        let answered: Option<()> = tasks.block("test", || panic!("as asked")).await;
+        assert_eq!(answered, None);
     }
 }

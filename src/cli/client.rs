@@ -25,14 +25,22 @@ impl ClientArguments {
             endpoint: self.endpoint.clone(),
             token: self.token.clone(),
         };
-        target.connect().await.map_err(|error| match error {
-            ConnectError::EndpointInvalid(_) | ConnectError::TokenInvalid(_) => {
-                Outcome::usage(error.to_string())
-            }
-            ConnectError::Unreachable { .. } => {
-                Outcome::failed(format!("{error}\n\nhint: start one with  callgate serve"))
-            }
-        })
+        target
+            .connect()
+            .await
+            .map_err(|error| not_connected(&error))
+    }
+}
+
+/// What it means for the command that there is no channel.
+pub(super) fn not_connected(error: &ConnectError) -> Outcome {
+    match error {
+        ConnectError::EndpointInvalid(_) | ConnectError::TokenInvalid(_) => {
+            Outcome::usage(error.to_string())
+        }
+        ConnectError::Unreachable { .. } => {
+            Outcome::failed(format!("{error}\n\nhint: start one with  callgate serve"))
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Pages stand in one text file beside this one; every code has exactly one. Never guesses a code.
 
 use super::output::{Outcome, data, outcome};
-use super::verdict::Question;
+use super::verdict::{Question, shown_answer};
+use crate::gate::permission::Answer;
 
 /// All pages: `# code`, then its text.
 const PAGES: &str = include_str!("explain_pages.md");
@@ -53,6 +54,11 @@ impl Explain {
         }
         Ok(())
     }
+}
+
+/// A decision as `callgate explain --json` shows it.
+pub fn shown(answer: &Answer) -> serde_json::Value {
+    shown_answer(answer)
 }
 
 /// Every code with its page, in the file's order.

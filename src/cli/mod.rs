@@ -9,6 +9,7 @@ mod config_show;
 mod demo;
 pub mod explain;
 mod health;
+mod live;
 mod output;
 mod rules;
 mod running;
@@ -51,7 +52,7 @@ enum Command {
     /// Show what is configured.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Check, list or trust the rules that decide which calls may run.
+    /// Check, list, reload or trust the rules that decide which calls may run.
     #[command(subcommand)]
     Rules(rules::Rules),
     /// Explain an error code, or how a call would be decided: `run_shell(git push)`.
@@ -82,6 +83,12 @@ struct ConfigArguments {
 }
 
 impl ConfigArguments {
+    /// Whether any of them is given.
+    fn names_anything(&self) -> bool {
+        let files = [&self.config, &self.data_dir, &self.socket_dir];
+        files.into_iter().any(Option::is_some) || !self.set.is_empty()
+    }
+
     fn load(&self) -> Result<Config, Outcome> {
         let sources = Sources {
             config: self.config.clone(),

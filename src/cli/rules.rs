@@ -1,25 +1,36 @@
 //! `callgate rules`: which rules hold here, what is wrong with them, whom the workspace's may bind.
 //!
-//! Reads the same files with the same code as the sidecar. Never changes a rule.
+//! Asks a running sidecar where there is one; otherwise reads the same files with the same code. Never
+//! changes a rule.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use callgate_client::connect::AuthorizedChannel;
+use callgate_client::pb::v1 as pb;
+use callgate_client::pb::v1::policy_service_client::PolicyServiceClient;
 use clap::Subcommand;
+use tonic::Status;
 
 use super::ConfigArguments;
+use super::client::{ClientArguments, block_on, failed, word};
+use super::live::{Live, Socket, connect_control};
 use super::output::{Outcome, data, note, outcome, table};
-use crate::config::Config;
+use crate::base::clock::Clock;
 use crate::config::rule_files::{self, RuleFiles};
-use crate::engine::{RulesError, load_rules};
-use crate::gate::permission::{Loaded, RuleProblem, RuleRef};
+use crate::engine::{RuleStanding, RulesError, load_rules};
+use crate::gate::ids::UnixMillis;
+use crate::gate::permission::{RuleProblem, RuleRef};
+use crate::server::{Sight, rule_message, source_word};
 
-/// Check, list or trust rules.
+/// Check, list, reload or trust rules.
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
-    /// Say what is wrong or dubious. Exits 1 if a rule does not load.
+    /// Say what is wrong or dubious in the files. Exits 1 if a rule does not load.
     Check(Check),
-    /// List the rules that hold, in the order in which they are asked.
+    /// List the rules, in the order in which they are asked: of a running sidecar, else of the files.
     List(List),
+    /// Have a running sidecar read its files now. Exits 1 if they are not taken.
+    Reload(Reload),
     /// Let the allow rules of a workspace hold, or take that back.
     Trust(Trust),
 }
@@ -37,12 +48,27 @@ pub(super) struct Check {
     json: bool,
 }
 
-/// List the rules that hold.
+/// List the rules.
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
     #[command(flatten)]
+    client: ClientArguments,
+    #[command(flatten)]
     config: ConfigArguments,
+    /// Read the files here, whether a sidecar runs or not. So do options that name files.
+    #[arg(long)]
+    offline: bool,
     /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Have a running sidecar read its files now.
+#[derive(Debug, clap::Args)]
+pub(super) struct Reload {
+    #[command(flatten)]
+    client: ClientArguments,
+    /// One JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +77,13 @@ pub(super) struct List {
 #[derive(Debug, clap::Args)]
 pub(super) struct Trust {
     #[command(flatten)]
+    client: ClientArguments,
+    #[command(flatten)]
     config: ConfigArguments,
+    /// Write the list of trusted workspaces here, whether a sidecar runs or not. So do options that name
+    /// files.
+    #[arg(long)]
+    offline: bool,
     /// The workspace. Default: the one that the configuration names.
     #[arg(value_name = "DIR")]
     workspace: Option<PathBuf>,
@@ -64,8 +96,9 @@ impl Rules {
     pub(super) fn run(self) -> Outcome {
         outcome(match self {
             Rules::Check(command) => command.check(),
-            Rules::List(command) => command.list(),
-            Rules::Trust(command) => command.trust(),
+            Rules::List(command) => block_on(command.list()),
+            Rules::Reload(command) => block_on(command.reload()),
+            Rules::Trust(command) => block_on(command.trust()),
         })
     }
 }
@@ -146,31 +179,29 @@ impl Check {
 }
 
 impl List {
-    fn list(&self) -> Result<(), Outcome> {
-        let config = self.config.load()?;
-        let loaded = loaded(&config)?;
-        let holding = loaded.policy.rules().map(|rule| ("holds", rule));
-        let inert = loaded.inert.iter().map(|rule| ("inert", rule.clone()));
-        let rules: Vec<_> = holding.chain(inert).collect();
+    async fn list(&self) -> Result<(), Outcome> {
+        let live = Live::find(&self.client, &self.config, self.offline, Socket::Local).await?;
+        let rules = match &live {
+            Live::Sidecar { channel, .. } => listed(channel.clone()).await?,
+            Live::Files => self.read()?,
+        };
+        live.tell();
         if self.json {
-            for (state, rule) in &rules {
-                let object = serde_json::json!({
-                    "state": state, "list": rule.list.as_str(), "rule": rule.text.as_ref(),
-                    "origin": rule.origin.to_string(), "message": rule.message.as_deref(),
-                });
-                data(&object.to_string());
+            for rule in &rules {
+                data(&rule_json(rule).to_string());
             }
             return Ok(());
         }
-        let header = ["state", "list", "rule", "origin"]
-            .map(str::to_owned)
-            .to_vec();
-        let rows = rules.iter().map(|(state, rule)| {
+        let header = ["state", "list", "rule", "source", "origin"];
+        let header = header.map(str::to_owned).to_vec();
+        let rows = rules.iter().map(|rule| {
+            let spec = rule.spec.clone().unwrap_or_default();
             vec![
-                (*state).to_owned(),
-                rule.list.as_str().to_owned(),
-                rule.text.to_string(),
-                rule.origin.to_string(),
+                state_word(rule.state()).to_owned(),
+                list_word(&spec),
+                spec.rule,
+                source_word(rule.source).to_owned(),
+                rule.origin.clone(),
             ]
         });
         let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
@@ -179,10 +210,107 @@ impl List {
         }
         Ok(())
     }
+
+    fn read(&self) -> Result<Vec<pb::Rule>, Outcome> {
+        let config = self.config.load()?;
+        let now = UnixMillis(Clock::system().now_ms());
+        let standing = RuleStanding::read(&RuleFiles::of(&config), now);
+        let standing = standing.map_err(|error| Outcome::no(error.to_string()))?;
+        let rules = standing.rules(now);
+        Ok(rules
+            .iter()
+            .map(|rule| rule_message(rule, &[], Sight::Path))
+            .collect())
+    }
+}
+
+/// Every rule of the sidecar, page by page.
+async fn listed(channel: AuthorizedChannel) -> Result<Vec<pb::Rule>, Outcome> {
+    let mut policy = PolicyServiceClient::new(channel);
+    let mut request = pb::ListRulesRequest::default();
+    let mut rules = Vec::new();
+    loop {
+        let answered = policy.list_rules(request.clone()).await;
+        let page = answered.map_err(|status| failed(&status))?.into_inner();
+        rules.extend(page.rules);
+        if page.next_page_token.is_empty() {
+            return Ok(rules);
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+
+fn rule_json(rule: &pb::Rule) -> serde_json::Value {
+    let spec = rule.spec.clone().unwrap_or_default();
+    let problems = rule.problems.iter().map(problem_json);
+    serde_json::json!({
+        "rule_id": rule.rule_id, "state": state_word(rule.state()), "list": list_word(&spec),
+        "rule": spec.rule, "source": source_word(rule.source), "origin": rule.origin,
+        "message": spec.message, "problems": problems.collect::<Vec<_>>(),
+    })
+}
+
+fn problem_json(problem: &pb::RuleProblem) -> serde_json::Value {
+    serde_json::json!({
+        "code": problem.code, "message": problem.message, "warning": problem.warning,
+        "rule": problem.rule, "origin": problem.origin,
+    })
+}
+
+fn state_word(state: pb::RuleState) -> &'static str {
+    match state {
+        pb::RuleState::Unspecified => "unknown",
+        pb::RuleState::Active => "holds",
+        pb::RuleState::Untrusted => "inert",
+        pb::RuleState::Invalid => "invalid",
+        pb::RuleState::Expired => "expired",
+    }
+}
+
+fn list_word(spec: &pb::RuleSpec) -> String {
+    word(spec.effect().as_str_name(), "PERMISSION_EFFECT_")
+}
+
+impl Reload {
+    async fn reload(&self) -> Result<(), Outcome> {
+        let mut policy = PolicyServiceClient::new(connect_control(&self.client).await?);
+        let answered = policy.reload_policy(pb::ReloadPolicyRequest {}).await;
+        let answer = answered.map_err(|status| refused(&status))?.into_inner();
+        if self.json {
+            let problems = answer.problems.iter().map(problem_json);
+            let object = serde_json::json!({
+                "policy_revision": answer.policy_revision,
+                "problems": problems.collect::<Vec<_>>(),
+            });
+            data(&object.to_string());
+            return Ok(());
+        }
+        for problem in &answer.problems {
+            let kind = match problem.warning {
+                true => "warning",
+                false => "invalid",
+            };
+            let (rule, origin, text) = (&problem.rule, &problem.origin, &problem.message);
+            data(&format!(
+                "{kind}: `{rule}` of {origin}: {}: {text}",
+                problem.code
+            ));
+        }
+        note(&format!("loaded; revision {}", answer.policy_revision));
+        Ok(())
+    }
+}
+
+/// Rules that are not taken are an answer; anything else is none.
+fn refused(status: &Status) -> Outcome {
+    match status.code() == tonic::Code::InvalidArgument {
+        true => Outcome::no(status.message()),
+        false => failed(status),
+    }
 }
 
 impl Trust {
-    fn trust(&self) -> Result<(), Outcome> {
+    async fn trust(&self) -> Result<(), Outcome> {
         let config = self.config.load()?;
         let named = config.permissions.workspace.clone();
         let named = Some(named).filter(|dir| !dir.as_os_str().is_empty());
@@ -190,17 +318,37 @@ impl Trust {
             self.workspace.clone().or(named).ok_or_else(|| {
                 Outcome::usage("name the workspace, or set `permissions.workspace`")
             })?;
-        let changed = rule_files::set_trust(&config.data_dir, &workspace, !self.remove);
-        let workspace = changed
-            .map_err(|error| Outcome::failed(format!("`{}`: {error}", workspace.display())))?;
+        let at =
+            |error: std::io::Error| Outcome::failed(format!("`{}`: {error}", workspace.display()));
+        let live = Live::find(&self.client, &self.config, self.offline, Socket::Control).await?;
+        let workspace = match live {
+            Live::Sidecar { channel, endpoint } => {
+                let workspace = match workspace.canonicalize() {
+                    Err(_) if self.remove => std::path::absolute(&workspace).map_err(at)?,
+                    found => found.map_err(at)?,
+                };
+                self.ask(channel, &workspace).await?;
+                note(&format!("told the sidecar at {endpoint}"));
+                workspace
+            }
+            Live::Files => {
+                rule_files::set_trust(&config.data_dir, &workspace, !self.remove).map_err(at)?
+            }
+        };
         note(&match self.remove {
             false => format!("`{}` is trusted", workspace.display()),
             true => format!("`{}` is not trusted any more", workspace.display()),
         });
         Ok(())
     }
-}
 
-fn loaded(config: &Config) -> Result<Loaded, Outcome> {
-    load_rules(&RuleFiles::of(config), 1).map_err(|error| Outcome::no(error.to_string()))
+    async fn ask(&self, channel: AuthorizedChannel, workspace: &Path) -> Result<(), Outcome> {
+        let request = pb::SetWorkspaceTrustRequest {
+            workspace: workspace.display().to_string(),
+            trusted: !self.remove,
+        };
+        let mut policy = PolicyServiceClient::new(channel);
+        let answered = policy.set_workspace_trust(request).await;
+        answered.map(|_| ()).map_err(|status| refused(&status))
+    }
 }

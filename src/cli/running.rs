@@ -127,6 +127,18 @@ pub(super) fn event_line(event: &pb::TurnEvent) -> Option<String> {
             output.call_id,
             String::from_utf8_lossy(&output.data).trim_end()
         ),
+        Body::ApprovalRequired(required) => {
+            let asked = required.approvals.iter();
+            let lines = asked.map(|asked| {
+                let (id, call) = (&asked.approval_id, &asked.call_id);
+                format!("approval    {call}  {id}  {}", asked.tool)
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        }
+        Body::TurnSuspended(suspended) => format!(
+            "suspended   {} approval(s) awaited",
+            suspended.approval_ids.len()
+        ),
         Body::Heartbeat(heartbeat) => format!("waiting     for {}", heartbeat.waiting_for),
         Body::TurnCompleted(completed) => {
             let outcome = word(completed.outcome().as_str_name(), "TURN_OUTCOME_");
@@ -210,6 +222,15 @@ fn event_json(event: &pb::TurnEvent) -> Value {
         Some(Body::CallOutput(output)) => json!({"call_output": {
             "call_id": output.call_id, "chunk_sequence": output.chunk_sequence,
             "data": String::from_utf8_lossy(&output.data),
+        }}),
+        Some(Body::ApprovalRequired(required)) => json!({"approval_required": {
+            "batch_id": required.batch_id,
+            "approvals": required.approvals.iter().map(|asked| json!({
+                "approval_id": asked.approval_id, "call_id": asked.call_id, "tool": asked.tool,
+            })).collect::<Vec<_>>(),
+        }}),
+        Some(Body::TurnSuspended(suspended)) => json!({"turn_suspended": {
+            "batch_id": suspended.batch_id, "approval_ids": suspended.approval_ids,
         }}),
         Some(Body::Heartbeat(heartbeat)) => json!({"heartbeat": heartbeat.waiting_for}),
         Some(Body::TurnCompleted(completed)) => {

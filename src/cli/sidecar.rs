@@ -14,17 +14,17 @@ use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
 use crate::config::Config;
 use crate::config::rule_files::RuleFiles;
-use crate::engine::{Engine, Parts, Settings, load_rules, tell};
+use crate::engine::{Engine, Parts, RuleBook, Settings, tell};
 use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
-use crate::gate::ids::OwnerName;
-use crate::gate::permission::{Mode, Permissions};
+use crate::gate::ids::{OwnerName, UnixMillis};
+use crate::gate::permission::Permissions;
 use crate::gate::record::Record;
 use crate::gate::registry::Registry;
 use crate::gate::tool::{self, Tool, ToolRules};
 use crate::server::access::{Gatekeeper, load_tokens, private_dir, read_or_make_secret};
 use crate::server::{
-    Drain, Executors, HEALTH_NAMES, Info, Listener, Served, Services, Tools, Turns, listen_tcp,
-    listen_unix, socket_paths,
+    Approvals, Drain, Executors, HEALTH_NAMES, Happenings, Info, Listener, Policy, Served,
+    Services, SessionsApi, Tools, Turns, listen_tcp, listen_unix, socket_paths,
 };
 use crate::store::{Restored, SharedStore, SqliteOptions, SqliteStore, TurnFilter};
 
@@ -73,10 +73,16 @@ impl Sidecar {
         let (store, restored) = open_store(&config.data_dir)?;
         let mint = Arc::new(Mint::new());
         let tasks = Tasks::new();
-        let rule_files = RuleFiles::of(&config);
-        let seen = rule_files.look();
         let mode = config.mode().map_err(|error| error.to_string())?;
-        let permissions = permissions(&rule_files, mode)?;
+        // With a broken deny or ask rule nothing is served.
+        let book = RuleBook::open(RuleFiles::of(&config), UnixMillis(clock.now_ms()))
+            .map_err(|error| error.to_string())?;
+        tell(&book.standing());
+        let permissions = Permissions {
+            policy: book.standing().policy.clone(),
+            mode,
+            ..Permissions::default()
+        };
         let rules = config.tool_rules().map_err(|error| error.to_string())?;
         let directory = Arc::new(restore_directory(&config, &rules, &restored, clock, &store));
         let pool = Pool::new(clock, config.limits.clone());
@@ -89,6 +95,7 @@ impl Sidecar {
             tasks: tasks.clone(),
             settings: settings(&config),
             permissions,
+            rules: book,
         });
         let sessions = Arc::new(Sessions {
             pool,
@@ -104,7 +111,7 @@ impl Sidecar {
             tracing::info!(turns = recovered, "took up turns of the last process");
         }
         engine.start_sweeping();
-        engine.watch_rules(rule_files, seen, mode);
+        engine.watch_rules();
         let drain = Drain::default();
         let services = Services {
             turns: Turns {
@@ -113,6 +120,18 @@ impl Sidecar {
             },
             executors: Executors { sessions },
             tools: Tools {
+                engine: engine.clone(),
+            },
+            approvals: Approvals {
+                engine: engine.clone(),
+            },
+            sessions: SessionsApi {
+                engine: engine.clone(),
+            },
+            happenings: Happenings {
+                engine: engine.clone(),
+            },
+            policy: Policy {
                 engine: engine.clone(),
             },
             info: Info {
@@ -186,7 +205,8 @@ impl Sidecar {
     async fn drain_turns(&self) {
         let all_ended = async {
             let mut looks = tokio::time::interval(Duration::from_millis(20));
-            while self.engine.running() > 0 {
+            // Whoever decides may take days: a suspended turn is the next process's.
+            while self.engine.running() > self.engine.suspended() {
                 looks.tick().await;
             }
         };
@@ -214,17 +234,6 @@ fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
     let (store, restored) =
         SqliteStore::open(&path, SqliteOptions::default()).map_err(|error| error.to_string())?;
     Ok((Arc::new(store), restored))
-}
-
-/// The rules to begin with. With a broken deny or ask rule nothing is served.
-fn permissions(files: &RuleFiles, mode: Mode) -> Result<Permissions, String> {
-    let loaded = load_rules(files, 1).map_err(|error| error.to_string())?;
-    tell(&loaded);
-    Ok(Permissions {
-        policy: Arc::new(loaded.policy),
-        mode,
-        ..Permissions::default()
-    })
 }
 
 fn own_uid() -> u32 {
@@ -289,6 +298,9 @@ async fn take_up(
         .list_turns(any)
         .await
         .map_err(|error| error.to_string())?;
+    if restored.has_sessions {
+        engine.know_sessions();
+    }
     let has_history = listed.is_ok_and(|page| !page.turns.is_empty());
     engine
         .recover(restored.open_turns, has_history)
@@ -309,6 +321,9 @@ fn settings(config: &Config) -> Settings {
         attach_ms,
         turns_keep_ms: u64::from(config.retention.turns_days) * 24 * HOUR_MS,
         cancel_grace_ms: config.turn.cancel_grace_ms,
+        batch_policy: config.approvals.batch_policy,
+        approvers: config.approvals.approvers,
+        approval_ttl_ms: config.approvals.ttl_ms,
     }
 }
 

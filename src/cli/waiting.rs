@@ -41,6 +41,8 @@ impl Waiting {
                 | Body::CallProgress(_)
                 | Body::CallOutput(_)
                 | Body::Heartbeat(_)
+                | Body::ApprovalRequired(_)
+                | Body::TurnSuspended(_)
                 | Body::TurnCompleted(_),
             )
             | None => {}

@@ -9,9 +9,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate::approval::BatchPolicy;
 use crate::gate::limits::Limits;
 use crate::gate::permission::{Aliases, Mode};
 use crate::gate::schema::{SchemaDialect, SchemaOptions, UnknownProperties};
+use crate::gate::session::Approvers;
 use crate::gate::tool::{Risk, ToolRules};
 use crate::gate::turn::TurnSettings;
 
@@ -65,6 +67,8 @@ pub struct Config {
     pub registry: RegistryConfig,
     /// Which calls may run.
     pub permissions: PermissionsConfig,
+    /// What happens to calls that must be asked.
+    pub approvals: ApprovalsConfig,
     /// How long calls and turns wait.
     pub turn: TurnConfig,
     /// The streams of executors.
@@ -149,6 +153,19 @@ pub struct PermissionsConfig {
     pub aliases: Aliases,
 }
 
+/// What happens to calls that must be asked, where a session does not say so.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalsConfig {
+    /// Whether somebody can be asked: `expected`, `connected`, `none`. Default `expected`.
+    pub approvers: Approvers,
+    /// What happens to a batch while a call waits: `freeze_atomic`, `freeze_partial`, `eager_safe`.
+    /// Default `freeze_atomic`.
+    pub batch_policy: BatchPolicy,
+    /// How long an approval waits, in milliseconds. Default 0: for ever.
+    pub ttl_ms: u64,
+}
+
 /// How long calls and turns wait. Milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -223,6 +240,7 @@ impl Default for Config {
             server: ServerConfig::default(),
             registry: RegistryConfig::default(),
             permissions: PermissionsConfig::default(),
+            approvals: ApprovalsConfig::default(),
             turn: TurnConfig::default(),
             stream: StreamConfig::default(),
             retention: RetentionConfig::default(),

@@ -18,6 +18,10 @@ pub const RULE_FILE_BYTES_MAX: u64 = 3 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rules `{file}`: {problem}")]
 pub struct RuleFileError {
+    /// Whose rules stand in it.
+    pub from: Source,
+    /// Stable code.
+    pub code: &'static str,
     /// The file.
     pub file: String,
     /// What is wrong.
@@ -114,6 +118,21 @@ impl RuleFiles {
         }
     }
 
+    /// The file of that source, whether it is there or not. None: the source has none here.
+    pub fn file_of(&self, source: Source) -> Option<&Path> {
+        let mut files = self.files.iter();
+        let (_, path) = files.find(|(own, _)| *own == source)?;
+        Some(path)
+    }
+
+    /// Trusts a workspace, or takes that back; see [`set_trust`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_trust(&self, workspace: &Path, trusted: bool) -> std::io::Result<PathBuf> {
+        write_trust(&self.trusted, workspace, trusted)
+    }
+
     /// How the files are now; two looks differ when one of them has changed.
     pub fn look(&self) -> Look {
         let paths = self.files.iter().map(|(_, path)| path);
@@ -141,14 +160,21 @@ impl RuleFiles {
 /// whoever wrote the workspace.
 ///
 /// # Errors
-/// It cannot be written, or the workspace is no directory.
+/// It cannot be written, or the workspace to trust is no directory.
 pub fn set_trust(data_dir: &Path, workspace: &Path, trusted: bool) -> std::io::Result<PathBuf> {
-    let workspace = workspace.canonicalize()?;
-    if !workspace.is_dir() {
+    write_trust(&trusted_file(data_dir), workspace, trusted)
+}
+
+fn write_trust(path: &Path, workspace: &Path, trusted: bool) -> std::io::Result<PathBuf> {
+    let workspace = match workspace.canonicalize() {
+        // Whoever makes it anew must not find it trusted.
+        Err(_) if !trusted => workspace.to_path_buf(),
+        found => found?,
+    };
+    if trusted && !workspace.is_dir() {
         return Err(std::io::Error::other("it is no directory"));
     }
-    let path = trusted_file(data_dir);
-    let listed = match std::fs::read_to_string(&path) {
+    let listed = match std::fs::read_to_string(path) {
         Ok(listed) => listed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error),
@@ -170,7 +196,7 @@ pub fn set_trust(data_dir: &Path, workspace: &Path, trusted: bool) -> std::io::R
             .map(|line| format!("{line}\n"))
             .collect::<String>(),
     )?;
-    std::fs::rename(&aside, &path)?;
+    std::fs::rename(&aside, path)?;
     Ok(workspace)
 }
 
@@ -187,23 +213,27 @@ fn canonical(dir: &Path) -> PathBuf {
 }
 
 fn read_file(source: Source, path: &Path) -> Result<Option<SourceRules>, RuleFileError> {
-    let failed = |problem: String| RuleFileError {
+    let failed = |code: &'static str, problem: String| RuleFileError {
+        from: source,
+        code,
         file: path.display().to_string(),
         problem,
     };
+    let unreadable = |error: std::io::Error| failed("settings_unreadable", error.to_string());
     let length = match std::fs::metadata(path) {
         Ok(found) => found.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && source != Source::Flag => {
             return Ok(None);
         }
-        Err(error) => return Err(failed(error.to_string())),
+        Err(error) => return Err(unreadable(error)),
     };
     if length > RULE_FILE_BYTES_MAX {
-        return Err(failed(format!(
-            "has {length} bytes, {RULE_FILE_BYTES_MAX} are allowed"
-        )));
+        let problem = format!("has {length} bytes, {RULE_FILE_BYTES_MAX} are allowed");
+        return Err(failed("settings_too_large", problem));
     }
-    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let rules = SourceRules::parse(&text, source).map_err(|error| failed(error.to_string()))?;
-    Ok(Some(rules))
+    let text = std::fs::read(path).map_err(unreadable)?;
+    let rules = SourceRules::parse(&text, source);
+    rules
+        .map(Some)
+        .map_err(|error| failed(error.code(), error.to_string()))
 }

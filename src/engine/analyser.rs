@@ -28,9 +28,9 @@ const THREADS_MAX: usize = 4;
 pub(super) type ReadCommand = fn(&str) -> CommandSubject;
 
 struct Job {
-    text: String,
     started: Arc<AtomicBool>,
-    reply: oneshot::Sender<CommandSubject>,
+    /// Reads and replies. A panic in it drops the reply.
+    work: Box<dyn FnOnce() + Send>,
 }
 
 /// Cuts commands up, one after the other. May be asked from any task.
@@ -54,25 +54,38 @@ impl Analyser {
 
     /// What the command would run, or that nobody can tell.
     pub(super) async fn read(&self, text: String) -> CommandSubject {
+        self.read_as(text, self.read, CommandSubject::unread).await
+    }
+
+    /// What `read` makes of a text, or `unread` where it panics or takes too long.
+    pub(super) async fn read_as<T: Send + 'static>(
+        &self,
+        text: String,
+        read: fn(&str) -> T,
+        unread: fn(&str, Opaque) -> T,
+    ) -> T {
         let started = Arc::new(AtomicBool::new(false));
         let (reply, mut answer) = oneshot::channel();
+        let own = text.clone();
         let job = Job {
-            text: text.clone(),
             started: started.clone(),
-            reply,
+            work: Box::new(move || {
+                // Whoever asked may be gone.
+                let _ = reply.send(read(&own));
+            }),
         };
         if !self.hand_over(job) {
-            return CommandSubject::unread(&text, Opaque::TooMuch);
+            return unread(&text, Opaque::TooMuch);
         }
         let mut was_running = false;
         loop {
             match tokio::time::timeout(self.budget, &mut answer).await {
                 Ok(Ok(command)) => return command,
-                Ok(Err(_)) => return CommandSubject::unread(&text, Opaque::ParserCrashed),
+                Ok(Err(_)) => return unread(&text, Opaque::ParserCrashed),
                 Err(_) if was_running => {
                     // Whoever comes next gets a thread that is not busy with this.
                     *self.jobs.lock() = None;
-                    return CommandSubject::unread(&text, Opaque::TimedOut);
+                    return unread(&text, Opaque::TimedOut);
                 }
                 Err(_) => was_running = started.load(Ordering::Relaxed),
             }
@@ -103,12 +116,12 @@ impl Analyser {
             return None;
         }
         let (sender, jobs) = channel();
-        let (read, threads) = (self.read, self.threads.clone());
+        let threads = self.threads.clone();
         let thread = std::thread::Builder::new()
             .name(String::from("callgate-read-command"))
             .stack_size(STACK_BYTES);
         let started = thread.spawn(move || {
-            work(&jobs, read);
+            work(&jobs);
             threads.fetch_sub(1, Ordering::Relaxed);
         });
         if let Err(error) = started {
@@ -121,15 +134,12 @@ impl Analyser {
 }
 
 /// Works until nobody can ask any more.
-fn work(jobs: &Receiver<Job>, read: ReadCommand) {
+fn work(jobs: &Receiver<Job>) {
     for job in jobs {
         job.started.store(true, Ordering::Relaxed);
-        let Ok(command) = catch_unwind(AssertUnwindSafe(|| read(&job.text))) else {
+        if catch_unwind(AssertUnwindSafe(job.work)).is_err() {
             tracing::warn!("the analysis of a command panicked; the command counts as unreadable");
-            continue;
-        };
-        // Whoever asked may be gone.
-        let _ = job.reply.send(command);
+        }
     }
 }
 

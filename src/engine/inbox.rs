@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::executor::Mailbox;
+use crate::gate::approval::Outcome;
 use crate::gate::ids::CallIndex;
 use crate::gate::turn::Input;
 
@@ -22,6 +23,18 @@ pub(super) struct Item {
     pub(super) input: Input,
     /// Told once everything that the input led to has been done.
     pub(super) done: Option<oneshot::Sender<()>>,
+    /// Told what became of a decision.
+    pub(super) outcome: Option<oneshot::Sender<Outcome>>,
+}
+
+impl Item {
+    pub(super) fn of(input: Input) -> Self {
+        Self {
+            input,
+            done: None,
+            outcome: None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -30,6 +43,8 @@ struct Inner {
     waker: Option<Waker>,
     /// The waiter should look at the time.
     nudged: bool,
+    /// Nobody reads any more.
+    closed: bool,
     /// Output bytes that were dropped and that the next piece of the same call tells of.
     dropped: BTreeMap<CallIndex, u64>,
     /// Output bytes that were dropped and may be printed again.
@@ -58,16 +73,36 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Hands in one input; with `done`, its end is told.
-    pub(super) fn push(&self, mut input: Input, done: Option<oneshot::Sender<()>>) {
+    pub(super) fn push(&self, input: Input, done: Option<oneshot::Sender<()>>) {
+        self.push_item(Item {
+            done,
+            ..Item::of(input)
+        });
+    }
+
+    /// Hands in a decision; what becomes of it is told. Dropped unread, its waiter learns that.
+    pub(super) fn push_decision(&self, input: Input, outcome: oneshot::Sender<Outcome>) {
+        self.push_item(Item {
+            outcome: Some(outcome),
+            ..Item::of(input)
+        });
+    }
+
+    fn push_item(&self, mut item: Item) {
         let mut inner = self.inner.lock();
-        if is_report(&input) && inner.items.len() >= REPORTS_MAX {
-            inner.drop_report(&input);
+        if inner.closed {
             return;
         }
-        if let Input::ExecutorPrinted { of, chunk } = &mut input {
+        let input = &mut item.input;
+        let is_awaited = item.done.is_some() || item.outcome.is_some();
+        if is_report(input) && !is_awaited && inner.items.len() >= REPORTS_MAX {
+            inner.drop_report(input);
+            return;
+        }
+        if let Input::ExecutorPrinted { of, chunk } = input {
             chunk.dropped_bytes += inner.dropped.remove(&of.call).unwrap_or_default();
         }
-        inner.items.push_back(Item { input, done });
+        inner.items.push_back(item);
         if let Some(waker) = inner.waker.take() {
             waker.wake();
         }
@@ -85,6 +120,13 @@ impl Inbox {
     /// Moves what waits now into `items`, which is empty and leaves its memory for what comes next.
     pub(super) fn take_into(&self, items: &mut VecDeque<Item>) {
         std::mem::swap(&mut self.inner.lock().items, items);
+    }
+
+    /// Nothing is taken in from now on. Moves what still waits into `items`.
+    pub(super) fn close_into(&self, items: &mut VecDeque<Item>) {
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        std::mem::swap(&mut inner.items, items);
     }
 
     /// Output bytes that were dropped since the last time, by call.

@@ -4,11 +4,19 @@
 //! never knows protobuf.
 
 mod analyser;
+mod approval_verbs;
+mod approvals;
+mod events;
+mod explain;
 mod inbox;
+mod policy;
 mod recovery;
+mod rule_book;
 mod rules;
 mod run_verbs;
 mod runs;
+mod session_verbs;
+mod sessions;
 mod snapshots;
 mod sweep;
 mod tools;
@@ -28,21 +36,35 @@ use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
 use crate::executor::{Directory, Pool};
 use crate::gate::admission::AdmissionError;
+use crate::gate::approval::BatchPolicy;
 use crate::gate::event::{RunState, RunSummary};
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::JsonLimits;
 use crate::gate::limits::Limits;
-use crate::gate::permission::{CommandSubject, Permissions};
+use crate::gate::permission::{Approver, CommandSubject, GrantId, Mode, Permissions};
+use crate::gate::record::Record;
+use crate::gate::session::Approvers;
 use crate::gate::turn::{Cancel, CancelScope, Input, TurnSettings};
 use crate::store::SharedStore;
 
 use analyser::Analyser;
+use approvals::Approvals;
+use events::Events;
 use runs::Runs;
+use sessions::Sessions;
 use snapshots::Snapshots;
 use turns::Turns;
 
 pub use crate::store::TurnFilter;
+pub use approval_verbs::{ApprovalPage, Watching};
+pub use approvals::{Changes, Place, ShownApproval};
+pub use events::{EventRecord, Happened, Heard, Listener};
+pub use explain::{Asked, Explained, ExplainedPart, Explanation, Question};
+pub use policy::{CheckedRules, PolicyError, Problem};
+pub use rule_book::{ListedRule, RuleBook, RuleMark, RuleStanding, RuleState, mark};
 pub use rules::{RulesError, load_rules, tell};
+pub use session_verbs::SessionChange;
+pub use sessions::{Session, SessionState};
 pub use turn::{Turn, TurnReader, stored_calls};
 pub use turn_log::{CallStanding, Stamped, Standing, Taken};
 pub use verbs::{Attached, CancelAnswer, Looked};
@@ -68,6 +90,12 @@ pub struct Settings {
     pub turns_keep_ms: u64,
     /// Grace of a cancellation that names none, in milliseconds.
     pub cancel_grace_ms: u32,
+    /// What happens while calls wait, where neither turn nor session says so.
+    pub batch_policy: BatchPolicy,
+    /// Whether somebody can be asked, where the session does not say so.
+    pub approvers: Approvers,
+    /// How long an approval waits, where the session does not say so, in milliseconds. Zero: for ever.
+    pub approval_ttl_ms: u64,
 }
 
 /// Why a request is refused as a whole.
@@ -117,6 +145,33 @@ pub enum EngineError {
     /// The tool list is no longer kept.
     #[error("the tool snapshot is no longer kept; list the tools again")]
     SnapshotExpired,
+    /// The session is closed.
+    #[error("session `{session}` is closed")]
+    SessionClosed {
+        /// The session.
+        session: String,
+    },
+    /// The id is taken.
+    #[error("`{id}` is taken")]
+    AlreadyExists {
+        /// As asked.
+        id: String,
+    },
+    /// Above what the session may have.
+    #[error("mode `{}` is above what this session may have", .mode.as_str())]
+    ModeNotAllowed {
+        /// The mode.
+        mode: Mode,
+    },
+    /// It changed since it was looked at.
+    #[error("the session changed since it was looked at")]
+    VersionMismatch,
+    /// A line of sessions is as long as it may be.
+    #[error(
+        "a line of sessions has at most {} children below its root",
+        crate::gate::session::DEPTH_MAX
+    )]
+    TooDeep,
     /// The store cannot do it now.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
@@ -134,8 +189,12 @@ pub struct Engine {
     json_limits: JsonLimits,
     turns: Turns,
     runs: Runs,
+    sessions: Sessions,
+    approvals: Approvals,
+    events: Events,
     snapshots: Snapshots,
     permissions: ArcSwap<Permissions>,
+    rules: RuleBook,
     analyser: Arc<Analyser>,
     draining: AtomicBool,
     /// The store may hold turns that this process has not seen, so unknown ids are asked for there.
@@ -160,6 +219,8 @@ pub struct Parts {
     pub settings: Settings,
     /// The rules and the mode to begin with.
     pub permissions: Permissions,
+    /// Where the rules come from.
+    pub rules: RuleBook,
 }
 
 impl Engine {
@@ -175,6 +236,9 @@ impl Engine {
             },
             turns: Turns::new(limits, parts.settings.attach_ms),
             runs: Runs::new(limits.sessions_max),
+            sessions: Sessions::new(limits.sessions_max),
+            approvals: Approvals::new(limits),
+            events: Events::new(parts.clock),
             snapshots: Snapshots::new(limits.tool_snapshots_max, parts.settings.snapshot_keep_ms),
             directory: parts.directory,
             pool: parts.pool,
@@ -184,6 +248,7 @@ impl Engine {
             tasks: parts.tasks,
             settings: parts.settings,
             permissions: ArcSwap::from_pointee(parts.permissions),
+            rules: parts.rules,
             analyser: Arc::new(Analyser::new(CommandSubject::read, analyser::BUDGET)),
             draining: AtomicBool::new(false),
             history: AtomicBool::new(false),
@@ -215,7 +280,13 @@ impl Engine {
         self.store.availability()
     }
 
-    fn now(&self) -> UnixMillis {
+    /// Turns that have not ended.
+    pub fn unfinished_turns(&self) -> Vec<Arc<Turn>> {
+        self.turns.running_turns(None)
+    }
+
+    /// The moment that decisions of now are made at.
+    pub fn now(&self) -> UnixMillis {
         UnixMillis(self.clock.now_ms())
     }
 
@@ -241,7 +312,61 @@ impl Engine {
         if let Some(completed) = &standing.completed {
             self.runs.end_turn(&completed.run);
         }
+        if !standing.approvals.is_empty() {
+            self.approvals.forget(turn);
+        }
         self.turns.end(turn, (bytes + results + 1_024) as u64);
+    }
+
+    /// Something is kept of some session, so that unknown ones are asked for in the store.
+    pub fn know_sessions(&self) {
+        self.sessions.note_kept();
+    }
+
+    /// How many turns run and wait only for people.
+    pub fn suspended(&self) -> usize {
+        let turns = self.turns.running_turns(None);
+        turns.iter().filter(|turn| turn.log.is_suspended()).count()
+    }
+
+    /// What holds in sessions for which nothing was set.
+    pub fn session_defaults(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether somebody can be asked in a session.
+    fn approver_of(&self, session: &SessionState) -> Approver {
+        let set = session.record.settings.approvers;
+        match set.unwrap_or(self.settings.approvers) {
+            Approvers::Expected => Approver::Expected,
+            Approvers::Connected if self.approvals.is_watched() => Approver::Expected,
+            Approvers::Connected | Approvers::None => Approver::None,
+        }
+    }
+
+    fn approval_ttl_of(&self, session: &SessionState) -> u64 {
+        let set = session.record.settings.approval_ttl_ms;
+        set.unwrap_or(self.settings.approval_ttl_ms)
+    }
+
+    /// A call runs because of these grants.
+    fn count_grants(&self, session: &Arc<Session>, grants: &[GrantId]) {
+        if grants.is_empty() {
+            return;
+        }
+        session.count_use(grants);
+        let state = session.state();
+        let used = grants
+            .iter()
+            .filter_map(|id| state.grants.get(*id).cloned());
+        let record = Record::GrantsPut {
+            session: session.id().clone(),
+            grants: used.collect(),
+        };
+        // A count that is lost with the process gives nobody more than was granted.
+        if let Err(error) = self.store.append(&[record]) {
+            tracing::warn!(%error, "the use of a grant is not written down");
+        }
     }
 
     /// A turn has ended its run. Another turn of it learns that, and does not go on if it is cancelled.

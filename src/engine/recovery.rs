@@ -39,7 +39,13 @@ impl Engine {
                 turn: machine.spec().clone(),
                 epoch,
             });
-            let turn = Turn::new(machine.spec().clone(), epoch, stored_calls(&stored));
+            let turn = Turn::new(
+                machine.spec().clone(),
+                self.session(machine.spec().session()).await?,
+                self.rules_of_turn(machine.spec()),
+                epoch,
+                stored_calls(&stored),
+            );
             recovered.push((Arc::new(turn), machine, run));
         }
         if records.is_empty() {

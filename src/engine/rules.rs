@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use crate::config::rule_files::{Look, RuleFileError, RuleFiles};
+use super::rule_book::RuleStanding;
+use crate::config::rule_files::{RuleFileError, RuleFiles};
 use crate::gate::permission::{
-    CommandSubject, LoadError, LoadOptions, Loaded, Mode, Permissions, Policy, Settings,
+    Aliases, CommandSubject, LoadError, LoadOptions, Loaded, Permissions, Policy, Trust,
 };
 use crate::gate::tool::{SubjectKind, Tool};
 use crate::gate::turn::Input;
@@ -46,19 +47,26 @@ fn every_problem(error: &LoadError) -> String {
 /// # Errors
 /// [`RulesError`]; whatever held before should go on holding.
 pub fn load_rules(files: &RuleFiles, revision: u64) -> Result<Loaded, RulesError> {
-    let options = LoadOptions {
-        aliases: &files.aliases,
-        trust: files.trust(),
+    let options = options(&files.aliases, files.trust());
+    Policy::load(files.read()?, &options, revision).map_err(RulesError::Rule)
+}
+
+/// How rules are loaded here, wherever they come from.
+pub(super) fn options(aliases: &Aliases, trust: Trust) -> LoadOptions<'_> {
+    LoadOptions {
+        aliases,
+        trust,
         subject_of: &|_| None::<SubjectKind>,
         read_command: &CommandSubject::plain,
-    };
-    Policy::load(files.read()?, &options, revision).map_err(RulesError::Rule)
+    }
 }
 
 impl Engine {
     /// Puts rules and mode in place. Everything that waits is decided again.
     pub fn set_permissions(&self, permissions: Permissions) {
+        let revision = permissions.policy.revision();
         self.permissions.store(Arc::new(permissions));
+        self.events.policy_changed(revision);
         for turn in self.turns.running_turns(None) {
             turn.inbox.push(Input::ToolsChanged, None);
         }
@@ -75,54 +83,49 @@ impl Engine {
         permissions.policy.hides(name, self.now()).is_none()
     }
 
-    /// Follows the files. `seen`: how they were before what holds now was read from them.
-    pub fn watch_rules(self: &Arc<Self>, files: RuleFiles, seen: Look, mode: Mode) {
+    /// Follows the files.
+    pub fn watch_rules(self: &Arc<Self>) {
         let engine = self.clone();
         self.tasks.spawn("rules", async move {
-            let mut last = seen;
-            let mut revision = engine.permissions().policy.revision();
             loop {
                 tokio::select! {
                     () = engine.tasks.stopped() => return,
                     () = tokio::time::sleep(LOOK) => {}
                 }
-                let look = files.look();
-                if look == last {
-                    continue;
+                let (own, now) = (engine.clone(), engine.now());
+                let follow = move || own.rules.follow(now, |standing| own.install(standing));
+                match engine.tasks.block("rules", follow).await.flatten() {
+                    Some(Ok(standing)) => tell(&standing),
+                    Some(Err(error)) => {
+                        tracing::error!(%error, "rules are not taken; the last good ones hold");
+                    }
+                    None => {}
                 }
-                last = look;
-                revision += 1;
-                engine.reload(&files, mode, revision);
             }
         });
     }
 
-    fn reload(&self, files: &RuleFiles, mode: Mode, revision: u64) {
-        match load_rules(files, revision) {
-            Ok(loaded) => {
-                tell(&loaded);
-                self.set_permissions(Permissions {
-                    policy: Arc::new(loaded.policy),
-                    mode,
-                    settings: Settings::default(),
-                });
-            }
-            Err(error) => tracing::error!(%error, "rules are not taken; the last good ones hold"),
-        }
+    /// Puts rules in place that were read from the files.
+    pub(super) fn install(&self, standing: &RuleStanding) {
+        self.set_permissions(Permissions {
+            policy: standing.policy.clone(),
+            ..Permissions::clone(&self.permissions())
+        });
     }
 }
 
 /// Says in the log what became of rules.
-pub fn tell(loaded: &Loaded) {
-    for problem in &loaded.skipped {
+pub fn tell(standing: &RuleStanding) {
+    for problem in standing.skipped.iter() {
         tracing::warn!(rule = problem.text, origin = %problem.origin, error = %problem.error, "allow rule left out");
     }
-    if !loaded.inert.is_empty() {
+    let waiting = standing.inert().len();
+    if waiting > 0 {
         tracing::warn!(
-            rules = loaded.inert.len(),
+            rules = waiting,
             "allow rules of the workspace do not hold until it is trusted: `callgate rules trust`"
         );
     }
-    let rules = loaded.policy.rules().count();
-    tracing::info!(rules, revision = loaded.policy.revision(), "rules loaded");
+    let rules = standing.policy.rules().count();
+    tracing::info!(rules, revision = standing.policy.revision(), "rules loaded");
 }

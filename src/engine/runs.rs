@@ -161,6 +161,13 @@ impl Runs {
         }
     }
 
+    /// The runs of a session that are in memory.
+    pub(super) fn of_session(&self, session: &SessionId) -> Vec<RunSummary> {
+        let sessions = self.by_session.lock();
+        let runs = sessions.get(session).into_iter().flat_map(BTreeMap::values);
+        runs.map(|run| run.summary.clone()).collect()
+    }
+
     /// The run and how many of its turns run. None: it is not in memory.
     pub(super) fn get(&self, session: &SessionId, run: &RunId) -> Option<(RunSummary, u32)> {
         let sessions = self.by_session.lock();

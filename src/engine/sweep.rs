@@ -77,6 +77,7 @@ impl Engine {
             let what = match (waits_for_tool, *self.store.availability().borrow()) {
                 (_, false) => "store",
                 (true, true) => "tool",
+                (false, true) if turn.log.is_suspended() => "approval",
                 (false, true) => "executor",
             };
             turn.log.add(now, Event::Heartbeat(what));

@@ -10,10 +10,12 @@ use std::task::{Context, Poll};
 use tokio_stream::Stream;
 
 use super::inbox::Inbox;
+use super::sessions::Session;
 use super::turn_log::{CallStanding, Cursor, Standing, Taken, TurnLog};
 use crate::executor::Pool;
 use crate::gate::call::CallState;
 use crate::gate::ids::{CallId, CallIndex, ExecutionId};
+use crate::gate::permission::Policy;
 use crate::gate::record::{StoredTurn, TurnSpec};
 use crate::gate::result::CallOutcome;
 
@@ -25,6 +27,10 @@ pub struct Turn {
     pub epoch: u32,
     /// What happened in it.
     pub log: TurnLog,
+    /// Its session.
+    pub session: Arc<Session>,
+    /// The rules that came with it.
+    pub(super) rules: Option<Arc<Policy>>,
     pub(super) inbox: Arc<Inbox>,
     /// A reader wants output.
     wants_output: AtomicBool,
@@ -35,10 +41,18 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(spec: Arc<TurnSpec>, epoch: u32, calls: Vec<CallStanding>) -> Self {
+    pub(super) fn new(
+        spec: Arc<TurnSpec>,
+        session: Arc<Session>,
+        rules: Option<Arc<Policy>>,
+        epoch: u32,
+        calls: Vec<CallStanding>,
+    ) -> Self {
         Self {
             log: TurnLog::new(calls, spec.accepted_at),
             spec,
+            session,
+            rules,
             epoch,
             inbox: Arc::default(),
             wants_output: AtomicBool::new(false),
@@ -92,6 +106,7 @@ impl Turn {
             spec: (*self.spec).clone(),
             epoch: self.epoch,
             dispatched: Vec::new(),
+            approvals: standing.approvals.clone(),
             results: results_of(&standing),
             cancelling: None,
             completed: standing.completed,

@@ -10,10 +10,11 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
+use crate::gate::approval::Approval;
 use crate::gate::call::CallState;
 use crate::gate::event::{Event, TurnCompleted};
 use crate::gate::ids::{CallIndex, ToolName, UnixMillis};
-use crate::gate::result::CallResult;
+use crate::gate::result::{CallOutcome, CallResult};
 
 /// Most reports that are kept for slow readers.
 const REPORTS_MAX: usize = 512;
@@ -47,6 +48,10 @@ pub struct Standing {
     pub calls: Vec<CallStanding>,
     /// The last sequence.
     pub last_sequence: u64,
+    /// What waits for approvers or did, as it is now.
+    pub approvals: Vec<Arc<Approval>>,
+    /// Only people are awaited.
+    pub is_suspended: bool,
     /// How it ended. None: it has not.
     pub completed: Option<Arc<TurnCompleted>>,
     /// When it last changed.
@@ -123,6 +128,8 @@ impl TurnLog {
                 standing: Standing {
                     calls,
                     last_sequence: 0,
+                    approvals: Vec::new(),
+                    is_suspended: false,
                     completed: None,
                     updated_at: now,
                 },
@@ -136,12 +143,16 @@ impl TurnLog {
     }
 
     /// Adds one event. Readers learn of it at the next [`wake`](Self::wake).
-    pub(super) fn add(&self, at: UnixMillis, event: Event) {
+    ///
+    /// Returns its sequence; 0 for a report.
+    pub(super) fn add(&self, at: UnixMillis, event: Event) -> u64 {
         let mut inner = self.inner.lock();
         if event.is_kept() {
             inner.keep(at, event);
+            inner.standing.last_sequence
         } else {
             inner.report(at, event);
+            0
         }
     }
 
@@ -167,6 +178,29 @@ impl TurnLog {
         inner.reports = VecDeque::new();
         drop(inner);
         self.wake();
+    }
+
+    /// Takes approvals in as they are now.
+    pub(super) fn show(&self, approvals: &[Arc<Approval>]) {
+        let known = &mut self.inner.lock().standing.approvals;
+        for approval in approvals {
+            match known.iter_mut().find(|one| one.call == approval.call) {
+                Some(one) => *one = approval.clone(),
+                None => known.push(approval.clone()),
+            }
+        }
+    }
+
+    /// How a call ended. None: it has not.
+    pub(super) fn outcome_of(&self, call: CallIndex) -> Option<CallOutcome> {
+        let inner = self.inner.lock();
+        let result = inner.standing.calls.get(call.get())?.result.as_ref()?;
+        Some(result.outcome)
+    }
+
+    /// Whether only people are awaited.
+    pub fn is_suspended(&self) -> bool {
+        self.inner.lock().standing.is_suspended
     }
 
     /// The turn as it stands.
@@ -249,12 +283,19 @@ impl Inner {
                 if let Some(call) = standing.calls.get_mut(moved.call.get()) {
                     call.state = moved.to;
                 }
+                if standing.is_suspended {
+                    let mut calls = standing.calls.iter();
+                    standing.is_suspended =
+                        calls.any(|call| call.state == CallState::AwaitingApproval);
+                }
             }
             Event::CallCompleted(index, result) => {
                 if let Some(call) = standing.calls.get_mut(index.get()) {
                     call.result = Some(result.clone());
                 }
             }
+            Event::Suspended(_) => standing.is_suspended = true,
+            Event::ApprovalRequired(_) => {}
             Event::TurnCompleted(completed) => standing.completed = Some(completed.clone()),
             Event::Progress(..) | Event::Output(..) | Event::Heartbeat(_) => {}
         }

@@ -12,12 +12,17 @@ use tokio::sync::oneshot;
 use super::Engine;
 use super::inbox::Item;
 use super::turn::Turn;
+use super::turn_log::Stamped;
 use crate::base::failpoint;
 use crate::executor::DispatchContext;
+use crate::gate::approval::{Approval, Outcome};
 use crate::gate::event::Event;
 use crate::gate::ids::{CallIndex, UnixMillis};
+use crate::gate::permission::Grant;
 use crate::gate::record::Record;
-use crate::gate::turn::{Analyse, Claimed, Durability, Effect, Input, TurnMachine, View};
+use crate::gate::turn::{
+    Analyse, Claimed, Durability, Effect, Input, SessionView, TurnMachine, View,
+};
 use crate::store::StoreError;
 
 /// First wait before a record is tried again, in milliseconds. Doubles up to [`RETRY_MAX_MS`].
@@ -52,9 +57,10 @@ pub(super) fn run(
         machine,
         later: Vec::new(),
         later_until: u64::MAX,
+        deciding: None,
     };
     let inputs = first.into_iter();
-    let items = inputs.map(|input| Item { input, done: None }).collect();
+    let items = inputs.map(Item::of).collect();
     // A turn's memory is cold when it comes and when it goes, so a task is kept small: nothing lives
     // across a wait but what must, and rare waits have a box of their own.
     async move { task.run(items).await }
@@ -75,6 +81,8 @@ struct TurnTask {
     later: Vec<Record>,
     /// When they are written at the latest, in Unix milliseconds.
     later_until: u64,
+    /// Who waits for what becomes of the decision that is being taken.
+    deciding: Option<oneshot::Sender<Outcome>>,
 }
 
 impl TurnTask {
@@ -96,7 +104,7 @@ impl TurnTask {
             self.next(&mut items).await;
         }
         // Whoever still waits learns that there is nothing left to do.
-        self.turn.inbox.take_into(&mut items);
+        self.turn.inbox.close_into(&mut items);
         tell(items.drain(..).filter_map(|item| item.done).collect());
         self.engine.turn_ended(&self.turn);
     }
@@ -109,6 +117,7 @@ impl TurnTask {
     ) -> Option<Vec<Effect>> {
         let item = items.pop_front()?;
         done.extend(item.done);
+        self.deciding = item.outcome;
         Some(self.step(item.input))
     }
 
@@ -125,14 +134,27 @@ impl TurnTask {
     fn step(&mut self, input: Input) -> Vec<Effect> {
         let registry = self.engine.directory.registry();
         let permissions = self.engine.permissions.load();
+        let session = &self.turn.session;
+        let state = session.state();
+        let inherited = session.inherited(&state);
+        let now = self.now();
         let view = View {
             registry: &registry,
             limits: &self.engine.settings.limits,
             json: &self.engine.json_limits,
             settings: &self.engine.settings.turn,
             permissions: &permissions,
+            turn_rules: self.turn.rules.as_deref(),
+            session: SessionView {
+                mode: session.bounds(permissions.mode, permissions.policy.max_mode(), now),
+                grants: inherited.as_ref().unwrap_or(&state.grants),
+                approver: self.engine.approver_of(&state),
+                approval_ttl_ms: self.engine.approval_ttl_of(&state),
+                cwd: state.record.settings.cwd.as_deref(),
+                approvals_room: self.engine.approvals.room(session.id()),
+            },
         };
-        self.machine.step(self.now(), input, &view)
+        self.machine.step(now, input, &view)
     }
 
     fn now(&self) -> UnixMillis {
@@ -158,8 +180,7 @@ impl TurnTask {
                 self.write_later().await;
             }
             if due <= now {
-                let input = Input::DeadlineReached;
-                items.push_back(Item { input, done: None });
+                items.push_back(Item::of(Input::DeadlineReached));
                 return;
             }
             let due = due.min(self.later_until);
@@ -223,7 +244,15 @@ impl TurnTask {
                     let claimed = self.engine.pool.claim(claim, mailbox);
                     performing.claimed.extend(claimed);
                 }
+                Effect::Grant(grants) => self.grant(&grants),
+                Effect::Answer(outcome) => {
+                    if let Some(waiter) = self.deciding.take() {
+                        // An approver that went away asks again.
+                        let _ = waiter.send(*outcome);
+                    }
+                }
                 Effect::Announce(_)
+                | Effect::ShowApprovals(_)
                 | Effect::Analyse(_)
                 | Effect::Expect(_)
                 | Effect::Dispatch(_)
@@ -239,8 +268,11 @@ impl TurnTask {
     fn act(&self, effect: Effect) {
         match effect {
             Effect::Announce(event) => self.announce(event),
+            Effect::ShowApprovals(approvals) => self.show(approvals),
             Effect::Expect(expect) => self.engine.pool.expect(expect, self.turn.inbox.clone()),
             Effect::Dispatch(dispatch) => {
+                self.engine
+                    .count_grants(&self.turn.session, dispatch.permit.grants());
                 let context = DispatchContext {
                     output_credit: self.output_credit(),
                     now_ms: self.engine.clock.now_ms(),
@@ -254,7 +286,7 @@ impl TurnTask {
             Effect::Analyse(analyse) => self.analyse(analyse),
             Effect::Finish => self.turn.log.end(),
             // Those that lead to something are performed where that is kept.
-            Effect::Persist { .. } | Effect::Claim(_) => {}
+            Effect::Persist { .. } | Effect::Claim(_) | Effect::Grant(_) | Effect::Answer(_) => {}
         }
     }
 
@@ -270,7 +302,43 @@ impl TurnTask {
     }
 
     fn announce(&self, event: Event) {
-        self.turn.log.add(self.now(), event);
+        let at = self.now();
+        let is_heard = event.is_kept() && self.engine.events.is_kept();
+        let heard = is_heard.then(|| event.clone());
+        let sequence = self.turn.log.add(at, event);
+        if let Some(event) = heard {
+            let stamped = Stamped {
+                sequence,
+                at,
+                event,
+            };
+            self.engine.events.turn(&self.turn, stamped);
+        }
+    }
+
+    fn show(&self, approvals: Vec<Arc<Approval>>) {
+        self.turn.log.show(&approvals);
+        let ids: Vec<_> = approvals
+            .iter()
+            .map(|approval| self.turn.spec.approval_id(approval.call))
+            .collect();
+        self.engine.approvals.show(&self.turn, approvals);
+        for id in ids {
+            self.engine
+                .events
+                .approval(|| self.engine.approvals.get(&id));
+        }
+    }
+
+    /// Grants hold from now on, for every turn of the session.
+    fn grant(&self, grants: &[Grant]) {
+        let session = &self.turn.session;
+        self.engine.sessions.note_kept();
+        session.put_grants(grants);
+        for grant in grants {
+            self.engine.events.grant_changed(session, grant);
+        }
+        self.engine.nudge_line(session);
     }
 
     fn output_credit(&self) -> u32 {
@@ -292,6 +360,10 @@ impl TurnTask {
             Record::TurnAccepted(_)
             | Record::CallsDispatched { .. }
             | Record::CallsEnded { .. }
+            | Record::ApprovalsAsked { .. }
+            | Record::ApprovalsChanged { .. }
+            | Record::SessionPut(_)
+            | Record::GrantsPut { .. }
             | Record::TurnRecovered { .. }
             | Record::RunEnded(_)
             | Record::ToolRegistered(_)

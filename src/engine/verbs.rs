@@ -133,7 +133,14 @@ impl Engine {
                 requested.seen = snapshot.resolve(&requested.call.name).cloned();
             }
         }
-        self.check_toolset(&request)?;
+        let session = self.session(&request.session).await?;
+        let settings = &session.state().record;
+        if settings.closed_at.is_some() {
+            return Err(super::session_verbs::closed(&session));
+        }
+        let settings = settings.settings.clone();
+        session.use_now(self.now());
+        self.check_toolset(request.toolset.as_ref().or(settings.toolset.as_ref()))?;
         self.learn_run(&request.session, &request.run).await?;
         let now = self.now();
         let begun = self
@@ -144,13 +151,27 @@ impl Engine {
             })?;
         let spec = Arc::new(TurnSpec {
             batch: BatchId::trusted(self.mint.id()),
+            batch_policy: request
+                .batch_policy
+                .or(settings.batch_policy)
+                .unwrap_or(self.settings.batch_policy),
+            session_toolset: settings.toolset.filter(|_| request.toolset.is_none()),
+            session_max_parallel: settings
+                .max_parallel
+                .filter(|_| request.max_parallel.is_none()),
             round: begun.round,
             run_started_at: begun.run_started_at,
             accepted_at: now,
             request,
         });
         let calls = fresh_calls(&spec);
-        let turn = Arc::new(Turn::new(spec.clone(), 1, calls));
+        let turn = Arc::new(Turn::new(
+            spec.clone(),
+            session,
+            self.rules_of_turn(&spec),
+            1,
+            calls,
+        ));
         if let Err(other) = self.turns.insert(turn.clone()) {
             // Somebody else was faster with the same id.
             self.runs.end_turn(&active_summary(&spec));
@@ -171,8 +192,8 @@ impl Engine {
         Ok(self.follow(turn, 0, 0))
     }
 
-    fn check_toolset(&self, request: &TurnRequest) -> Result<(), EngineError> {
-        match &request.toolset {
+    fn check_toolset(&self, toolset: Option<&String>) -> Result<(), EngineError> {
+        match toolset {
             Some(name) if self.directory.registry().toolsets.get(name).is_none() => {
                 Err(EngineError::NotFound {
                     kind: "toolset",

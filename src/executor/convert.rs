@@ -231,7 +231,8 @@ pub(super) fn reply(outcome: Option<pb::execute_result::Outcome>) -> Reply {
     }
 }
 
-fn tool_result(result: pb::ToolResult) -> ToolResult {
+/// Reads a result, whoever gives it.
+pub fn tool_result(result: pb::ToolResult) -> ToolResult {
     ToolResult {
         contents: result.contents.into_iter().map(content).collect(),
         is_error: result.is_error,
@@ -297,7 +298,7 @@ fn resource(resource: pb::Resource) -> Resource {
     }
 }
 
-pub(super) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
+pub(crate) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
     let dialect = match definition.schema_dialect() {
         pb::SchemaDialect::Unspecified | pb::SchemaDialect::Core => SchemaDialect::Core,
         pb::SchemaDialect::JsonSchema202012 => SchemaDialect::JsonSchema202012,

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 use crate::gate::turn::Input;
 
+pub(crate) use convert::definition as read_definition;
+pub use convert::tool_result;
 pub use directory::{Directory, RegistryJournal};
 pub use handshake::NameBinding;
 pub use lanes::{LaneStream, Lanes};

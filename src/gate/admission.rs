@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
+use super::approval::BatchPolicy;
 use super::call::ToolCall;
 use super::ids::{RunId, SessionId, TurnId};
 use super::limits::Limits;
+use super::permission::{Extras, RuleEntry, Verdict};
 use super::provider::{MESSAGE_BYTES_MAX, ProviderFormat};
 use super::snapshot::Seen;
 
@@ -32,12 +34,38 @@ pub struct TurnRequest {
     pub snapshot: Option<String>,
     /// Most calls that execute at once. None: no limit.
     pub max_parallel: Option<u32>,
+    /// What happens while calls wait. None: as the session says.
+    pub batch_policy: Option<BatchPolicy>,
+    /// Rules of this turn only.
+    pub command_rules: Vec<TurnRule>,
     /// Longest turn, in milliseconds. None: no limit.
     pub timeout_ms: Option<u32>,
     /// Opaque to us. Empty: none.
     pub model_message: Bytes,
     /// The trace that the turn belongs to.
     pub trace: Option<Trace>,
+}
+
+/// A rule that came with a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRule {
+    /// The list it stands in.
+    pub list: Verdict,
+    /// As written.
+    pub text: String,
+    /// What comes with it.
+    pub extras: Extras,
+}
+
+impl TurnRule {
+    /// The rule as any other that is not yet read.
+    pub fn entry(&self) -> (Verdict, RuleEntry) {
+        let entry = RuleEntry {
+            text: self.text.clone(),
+            extras: Ok(self.extras.clone()),
+        };
+        (self.list, entry)
+    }
 }
 
 /// A call before its id is known to be one.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::approval::{Approval, BatchPolicy};
 use super::call::CallState;
 use super::ids::{BatchId, CallId, CallIndex, RunId, SessionId, ToolName, UnixMillis};
 use super::refusal::CallError;
@@ -20,6 +21,10 @@ pub enum Event {
     Accepted(Arc<TurnAccepted>),
     /// A call moved.
     CallMoved(CallMoved),
+    /// Approvals wait. They are durable.
+    ApprovalRequired(Arc<[Arc<Approval>]>),
+    /// Only people are awaited now.
+    Suspended(Arc<[CallIndex]>),
     /// A call ended.
     CallCompleted(CallIndex, Arc<CallResult>),
     /// The turn ended. Always the last.
@@ -38,6 +43,8 @@ impl Event {
         match self {
             Event::Accepted(_)
             | Event::CallMoved(_)
+            | Event::ApprovalRequired(_)
+            | Event::Suspended(_)
             | Event::CallCompleted(..)
             | Event::TurnCompleted(_) => true,
             Event::Progress(..) | Event::Output(..) | Event::Heartbeat(_) => false,
@@ -58,6 +65,8 @@ pub struct TurnAccepted {
     pub calls: Vec<AcceptedCall>,
     /// Which turn of its run this is, from 1.
     pub round: u32,
+    /// What happens while calls wait.
+    pub batch_policy: BatchPolicy,
 }
 
 /// One call as the gate reads it.

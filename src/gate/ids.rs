@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::stable_hash::stable_hash;
+
 /// Longest id, in bytes.
 pub const ID_BYTES_MAX: usize = 128;
 
@@ -121,6 +123,11 @@ id!(
     ExecutionId
 );
 
+id!(
+    /// One call that waits for an approver, or did.
+    ApprovalId
+);
+
 /// Position of a call in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallIndex(pub u16);
@@ -139,6 +146,37 @@ pub struct TurnKey {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
+}
+
+impl TurnKey {
+    /// What the turn is found by where only a number is at hand.
+    pub fn mark(&self) -> u64 {
+        turn_mark(
+            self.session.as_str().as_bytes(),
+            self.turn.as_str().as_bytes(),
+        )
+    }
+}
+
+/// [`TurnKey::mark`] of names that were not read as text.
+pub fn turn_mark(session: &[u8], turn: &[u8]) -> u64 {
+    stable_hash(&[b"k", session, turn])
+}
+
+impl ApprovalId {
+    /// The approval of one call. Says where its turn is found, so that no index is needed.
+    pub fn of(batch: &BatchId, call: CallIndex, mark: u64) -> Self {
+        Self::trusted(format!("{batch}.{}.{mark:016x}", call.0))
+    }
+
+    /// The batch, the call and the mark of the turn. None: it is not an id of ours.
+    pub fn parts(&self) -> Option<(BatchId, CallIndex, u64)> {
+        let mut parts = self.0.rsplitn(3, '.');
+        let mark = parts.next().filter(|mark| mark.len() == 16)?;
+        let mark = u64::from_str_radix(mark, 16).ok()?;
+        let call = parts.next()?.parse().ok()?;
+        Some((BatchId::trusted(parts.next()?), CallIndex(call), mark))
+    }
 }
 
 /// A moment, in whole milliseconds of Unix time.

@@ -119,6 +119,10 @@ limits! {
     progress_details_bytes_max: 16 * KIB, "bytes", 256 * KIB;
     /// Most turns that run at once. Default 10 000.
     turns_running_max: 10_000, "count", 1_000_000;
+    /// Most calls of one session that wait for approvers. Default 256.
+    session_approvals_max: 256, "count", 100_000;
+    /// Most calls that wait for approvers, over all sessions. Default 100 000.
+    approvals_max: 100_000, "count", 1_000_000;
     /// Most sessions kept in memory; idle ones make room. Default 10 000.
     sessions_max: 10_000, "count", 1_000_000;
     /// Most finished turns whose events are kept in memory, those aside that a

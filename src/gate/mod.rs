@@ -2,9 +2,11 @@
 //!
 //! No clock, no random, no files, no tasks, no protobuf: time and ids come in as arguments, and what
 //! should happen goes out as data. In the order in which a call meets them: `admission`, `provider`,
-//! `json`, `registry`, `schema`, `command`, `permission`, `turn`, `result`, `event`, `record`.
+//! `json`, `registry`, `schema`, `command`, `session`, `permission`, `approval`, `turn`, `result`,
+//! `event`, `record`.
 
 pub mod admission;
+pub mod approval;
 pub mod call;
 pub mod command;
 pub mod event;
@@ -18,7 +20,9 @@ pub mod refusal;
 pub mod registry;
 pub mod result;
 pub mod schema;
+pub mod session;
 pub mod snapshot;
+pub mod stable_hash;
 pub mod tool;
 pub mod toolset;
 pub mod turn;

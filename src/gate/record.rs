@@ -1,4 +1,4 @@
-//! What is written down about turns, runs and tools.
+//! What is written down about turns, runs, sessions and tools.
 //!
 //! Records fold back into a [`StoredTurn`], from which a turn machine goes on after a restart. Never
 //! knows the disk's form: that is `store::disk`.
@@ -6,9 +6,14 @@
 use std::sync::Arc;
 
 use super::admission::TurnRequest;
+use super::approval::{Approval, ApprovalChange, BatchPolicy};
 use super::event::{RunSummary, TurnCompleted};
-use super::ids::{BatchId, CallIndex, InstanceId, RunId, SessionId, TurnKey, UnixMillis};
+use super::ids::{
+    ApprovalId, BatchId, CallIndex, InstanceId, RunId, SessionId, TurnKey, UnixMillis,
+};
+use super::permission::Grant;
 use super::result::CallResult;
+use super::session::SessionRecord;
 use super::tool::SharedTool;
 
 /// One fact, written once.
@@ -53,6 +58,29 @@ pub enum Record {
         /// Its epoch from now on.
         epoch: u32,
     },
+    /// Calls of a turn wait for approvers.
+    ApprovalsAsked {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// What waits, in call order.
+        approvals: Vec<Arc<Approval>>,
+    },
+    /// Approvals of a turn were decided or ended.
+    ApprovalsChanged {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// How.
+        changes: Vec<ApprovalChange>,
+    },
+    /// A session was made or changed.
+    SessionPut(Arc<SessionRecord>),
+    /// Approvers gave grants, or took them back.
+    GrantsPut {
+        /// The session.
+        session: SessionId,
+        /// The grants as they are now.
+        grants: Vec<Grant>,
+    },
     /// A run has ended outside of a turn.
     RunEnded(RunSummary),
     /// A tool was registered or changed.
@@ -74,6 +102,12 @@ pub struct TurnSpec {
     pub batch: BatchId,
     /// Which turn of its run this is, from 1.
     pub round: u32,
+    /// What happens while calls wait.
+    pub batch_policy: BatchPolicy,
+    /// The session's toolset, for a turn that names none.
+    pub session_toolset: Option<String>,
+    /// The session's bound, for a turn that names none.
+    pub session_max_parallel: Option<u32>,
     /// When its run began.
     pub run_started_at: UnixMillis,
     /// When it was taken.
@@ -92,6 +126,22 @@ impl TurnSpec {
     /// Its session.
     pub fn session(&self) -> &SessionId {
         &self.request.session
+    }
+
+    /// What the model could call. None: every tool.
+    pub fn toolset(&self) -> Option<&str> {
+        let own = self.request.toolset.as_deref();
+        own.or(self.session_toolset.as_deref())
+    }
+
+    /// Most calls that execute at once. None: no limit.
+    pub fn max_parallel(&self) -> Option<u32> {
+        self.request.max_parallel.or(self.session_max_parallel)
+    }
+
+    /// What names the approval of one of its calls.
+    pub fn approval_id(&self, call: CallIndex) -> ApprovalId {
+        ApprovalId::of(&self.batch, call, self.key().mark())
     }
 
     /// Its run.
@@ -120,6 +170,8 @@ pub struct StoredTurn {
     pub epoch: u32,
     /// The last intent per call.
     pub dispatched: Vec<DispatchIntent>,
+    /// What waited for approvers, in call order.
+    pub approvals: Vec<Arc<Approval>>,
     /// Results so far.
     pub results: Vec<(CallIndex, Arc<CallResult>)>,
     /// Why it is being cancelled. None: it is not.
@@ -136,6 +188,7 @@ impl StoredTurn {
         Self {
             epoch: 1,
             dispatched: Vec::new(),
+            approvals: Vec::new(),
             results: Vec::new(),
             cancelling: None,
             completed: None,

@@ -71,6 +71,29 @@ pub enum Refusal {
         /// The tool.
         name: String,
     },
+    /// An approver said no.
+    #[error("{}", refused_by_user(name, message))]
+    DeniedByUser {
+        /// The tool.
+        name: String,
+        /// What the approver tells the model. Empty: nothing.
+        message: String,
+    },
+    /// Nobody decided in time.
+    #[error("nobody answered in time whether tool `{name}` may run")]
+    ApprovalExpired {
+        /// The tool.
+        name: String,
+    },
+    /// Another call of the same message was refused.
+    #[error("tool `{name}` was not run because another call of the same message was refused")]
+    BatchRejected {
+        /// The tool.
+        name: String,
+    },
+    /// As many approvals wait as may.
+    #[error("too many calls wait for an approval; try again later")]
+    TooManyApprovals,
     /// The call, its turn or its run was cancelled.
     #[error("{reason}")]
     Cancelled {
@@ -134,6 +157,13 @@ pub enum Refusal {
     StoreUnavailable,
 }
 
+fn refused_by_user(name: &str, message: &str) -> String {
+    match message.is_empty() {
+        true => format!("the user did not let tool `{name}` run"),
+        false => format!("the user did not let tool `{name}` run: {message}"),
+    }
+}
+
 /// A call that a deny rule met.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.for_model())]
@@ -179,12 +209,17 @@ impl Refusal {
             Refusal::DeniedByRule(_) => "tool_denied_by_rule",
             Refusal::DeniedByMode { .. } => "tool_denied_by_mode",
             Refusal::ApprovalUnavailable { .. } => "approval_unavailable",
+            Refusal::DeniedByUser { .. } => "tool_denied_by_user",
+            Refusal::ApprovalExpired { .. } => "approval_expired",
+            Refusal::BatchRejected { .. } => "tool_batch_rejected",
             Refusal::Cancelled { .. } => "tool_cancelled",
             Refusal::ToolUnavailable { .. } => "tool_unavailable",
             Refusal::ToolTimeout { .. } => "tool_timeout",
             Refusal::OutcomeUnknown { .. } => "tool_outcome_unknown",
             Refusal::ExecutorProtocol { .. } => "executor_protocol_error",
-            Refusal::ExecutorLimit | Refusal::QueueFull => "limit_exceeded",
+            Refusal::ExecutorLimit | Refusal::QueueFull | Refusal::TooManyApprovals => {
+                "limit_exceeded"
+            }
             Refusal::ResultInvalid { .. } => "result_invalid",
             Refusal::ResultTooLarge { .. } => "result_too_large",
             Refusal::StoreUnavailable => "store_unavailable",
@@ -202,9 +237,14 @@ impl Refusal {
             | Refusal::ResultTooLarge { .. } => ErrorLayer::Tool,
             Refusal::DeniedByRule(_)
             | Refusal::DeniedByMode { .. }
-            | Refusal::ApprovalUnavailable { .. } => ErrorLayer::Permission,
+            | Refusal::ApprovalUnavailable { .. }
+            | Refusal::DeniedByUser { .. }
+            | Refusal::ApprovalExpired { .. }
+            | Refusal::BatchRejected { .. } => ErrorLayer::Permission,
             Refusal::Cancelled { .. } => ErrorLayer::Cancelled,
-            Refusal::ExecutorLimit | Refusal::QueueFull => ErrorLayer::Runtime,
+            Refusal::ExecutorLimit | Refusal::QueueFull | Refusal::TooManyApprovals => {
+                ErrorLayer::Runtime
+            }
             Refusal::ToolUnavailable { .. }
             | Refusal::ToolTimeout { .. }
             | Refusal::OutcomeUnknown { .. }
@@ -221,6 +261,9 @@ impl Refusal {
                 | Refusal::QueueFull
                 | Refusal::StoreUnavailable
                 | Refusal::ApprovalUnavailable { .. }
+                | Refusal::ApprovalExpired { .. }
+                | Refusal::BatchRejected { .. }
+                | Refusal::TooManyApprovals
         )
     }
 
@@ -235,6 +278,10 @@ impl Refusal {
             | Refusal::DeniedByRule(_)
             | Refusal::DeniedByMode { .. }
             | Refusal::ApprovalUnavailable { .. }
+            | Refusal::DeniedByUser { .. }
+            | Refusal::ApprovalExpired { .. }
+            | Refusal::BatchRejected { .. }
+            | Refusal::TooManyApprovals
             | Refusal::Cancelled { .. }
             | Refusal::ToolUnavailable { .. }
             | Refusal::ToolTimeout { .. }
@@ -259,6 +306,10 @@ impl Refusal {
             | Refusal::ToolChanged { .. }
             | Refusal::DeniedByMode { .. }
             | Refusal::ApprovalUnavailable { .. }
+            | Refusal::DeniedByUser { .. }
+            | Refusal::ApprovalExpired { .. }
+            | Refusal::BatchRejected { .. }
+            | Refusal::TooManyApprovals
             | Refusal::Cancelled { .. }
             | Refusal::ToolUnavailable { .. }
             | Refusal::ToolTimeout { .. }
@@ -350,6 +401,9 @@ pub const RESERVED_CODES: &[&str] = &[
     "result_invalid",
     "tool_denied_by_rule",
     "tool_denied_by_mode",
+    "tool_denied_by_user",
+    "tool_batch_rejected",
+    "approval_expired",
     "approval_unavailable",
     "tool_cancelled",
     "limit_exceeded",

@@ -172,6 +172,14 @@ impl Registry {
             .collect()
     }
 
+    /// Whether another definition stands where the one with `digest` stood. One that is gone may come
+    /// back as it was.
+    pub fn is_replaced(&self, name: &ToolName, digest: &Digest) -> bool {
+        self.tools
+            .get(name)
+            .is_some_and(|tool| tool.digest != *digest)
+    }
+
     /// Whether the tool is still the one with `digest`.
     pub fn is_unchanged(&self, name: &ToolName, digest: &Digest) -> bool {
         self.tools

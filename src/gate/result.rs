@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::ids::{CallId, ToolName, UnixMillis};
+use super::ids::{ApprovalId, CallId, ToolName, UnixMillis};
 use super::json::{Document, JsonLimits};
 use super::limits::Limits;
 use super::refusal::{CallError, ErrorLayer, Refusal, is_executor_code};
@@ -141,6 +141,14 @@ pub enum CallOutcome {
 pub enum NotExecuted {
     /// It had to be asked and nobody can answer.
     ApprovalUnavailable,
+    /// An approver said no.
+    DeniedByUser,
+    /// The approval expired undecided.
+    ApprovalExpired,
+    /// Another call of the batch was refused.
+    BatchRejected,
+    /// An approver gave the result in the tool's place.
+    AnsweredByApprover,
     /// A deny rule matched.
     DeniedByRule,
     /// The mode forbids it.
@@ -175,6 +183,8 @@ pub struct CallTiming {
     pub started_at: Option<UnixMillis>,
     /// When it ended.
     pub finished_at: UnixMillis,
+    /// Spent waiting for approvers.
+    pub approval_ms: u64,
     /// Spent waiting for a slot or for an executor.
     pub queue_ms: u64,
 }
@@ -208,6 +218,8 @@ pub struct CallResult {
     pub sanitised: bool,
     /// How often it was sent to an executor.
     pub attempts: u32,
+    /// The approval that let it run or refused it.
+    pub approval: Option<ApprovalId>,
     /// When things happened.
     pub timing: CallTiming,
     /// SHA-256 of the dispatch form. None: the arguments did not parse.

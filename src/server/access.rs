@@ -64,7 +64,7 @@ pub enum Access {
     Open,
 }
 
-use Role::{Admin, Executor, Observer, Orchestrator};
+use Role::{Admin, Approver, Executor, Observer, Orchestrator};
 
 /// The whole table. The `Roles:` line of each method's comment says the same.
 pub const METHODS: &[(&str, Access)] = &[
@@ -147,6 +147,82 @@ pub const METHODS: &[(&str, Access)] = &[
     (
         "/callgate.v1.RegistryService/DeleteToolset",
         Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.ApprovalService/ListApprovals",
+        Access::Roles(&[Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.ApprovalService/GetApproval",
+        Access::Roles(&[Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.ApprovalService/WatchApprovals",
+        Access::Roles(&[Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.ApprovalService/DecideApprovals",
+        Access::Roles(&[Approver]),
+    ),
+    (
+        "/callgate.v1.SessionService/CreateSession",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.SessionService/GetSession",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.SessionService/ListSessions",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.SessionService/UpdateSession",
+        Access::Roles(&[Orchestrator, Approver, Admin]),
+    ),
+    (
+        "/callgate.v1.SessionService/ForkSession",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.SessionService/CloseSession",
+        Access::Roles(&[Orchestrator, Admin]),
+    ),
+    (
+        "/callgate.v1.SessionService/ListGrants",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.SessionService/RevokeGrants",
+        Access::Roles(&[Approver, Admin]),
+    ),
+    (
+        "/callgate.v1.EventService/Subscribe",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.PolicyService/GetPolicy",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.PolicyService/ListRules",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.PolicyService/CheckRules",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.PolicyService/ExplainDecision",
+        Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.PolicyService/SetWorkspaceTrust",
+        Access::Roles(&[Admin]),
+    ),
+    (
+        "/callgate.v1.PolicyService/ReloadPolicy",
+        Access::Roles(&[Admin]),
     ),
     (
         "/callgate.v1.ServerService/GetServerInfo",
@@ -236,7 +312,7 @@ impl Gatekeeper {
     pub fn at_door(&self, door: &Door) -> Option<Caller> {
         let (uid, roles): (u32, &[Role]) = match door {
             Door::Local { uid } => (*uid, &[Orchestrator, Executor, Observer]),
-            Door::Control { uid } => (*uid, &[Role::Approver, Role::Hook, Admin]),
+            Door::Control { uid } => (*uid, &[Approver, Role::Hook, Admin]),
             Door::Tcp => return None,
         };
         (uid == self.uid || uid == 0).then(|| Caller {

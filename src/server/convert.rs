@@ -9,7 +9,7 @@ use crate::engine::CallStanding;
 use crate::gate::admission::{RequestedCall, Trace, TurnRequest};
 use crate::gate::call::{CallState, ToolCall};
 use crate::gate::event::{OutputChannel, RunState, RunSummary};
-use crate::gate::ids::{CallId, RunId, SessionId, ToolName, TurnId};
+use crate::gate::ids::{CallId, CallIndex, RunId, SessionId, ToolName, TurnId};
 use crate::gate::provider::ProviderFormat;
 use crate::gate::record::StoredTurn;
 use crate::gate::refusal::{CallError, ErrorLayer};
@@ -117,6 +117,8 @@ pub(super) fn turn_request(
         toolset: some_text(request.toolset),
         snapshot: some_text(request.tool_snapshot_id),
         max_parallel: request.max_parallel,
+        batch_policy: super::convert_approval::batch_policy_from(request.batch_policy),
+        command_rules: Vec::new(),
         timeout_ms: request.timeout_ms,
         model_message,
         trace: request.trace.map(|trace| Trace {
@@ -223,8 +225,13 @@ pub(super) fn call_result(result: &CallResult, with_contents: bool) -> pb::CallR
             received_at_ms: result.timing.received_at.0,
             started_at_ms: result.timing.started_at.map(|at| at.0),
             finished_at_ms: result.timing.finished_at.0,
+            approval_ms: result.timing.approval_ms,
             queue_ms: ms32(result.timing.queue_ms),
         }),
+        approval_id: result
+            .approval
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string),
         arguments_digest: result
             .arguments_digest
             .map_or_else(Bytes::new, |digest| Bytes::copy_from_slice(&digest.0)),
@@ -235,6 +242,10 @@ fn not_executed(reason: Option<NotExecuted>) -> i32 {
     let reason = match reason {
         None => pb::NotExecutedReason::Unspecified,
         Some(NotExecuted::ApprovalUnavailable) => pb::NotExecutedReason::ApprovalUnavailable,
+        Some(NotExecuted::DeniedByUser) => pb::NotExecutedReason::DeniedByUser,
+        Some(NotExecuted::ApprovalExpired) => pb::NotExecutedReason::ApprovalExpired,
+        Some(NotExecuted::BatchRejected) => pb::NotExecutedReason::BatchRejected,
+        Some(NotExecuted::AnsweredByApprover) => pb::NotExecutedReason::AnsweredByApprover,
         Some(NotExecuted::DeniedByRule) => pb::NotExecutedReason::DeniedByRule,
         Some(NotExecuted::DeniedByMode) => pb::NotExecutedReason::DeniedByMode,
         Some(NotExecuted::InvalidCall) => pb::NotExecutedReason::InvalidCall,
@@ -332,9 +343,10 @@ pub(super) fn turn(
     let spec = &stored.spec;
     let state = match stored.completed {
         Some(_) => pb::TurnState::Completed,
+        None if is_suspended(calls) => pb::TurnState::Suspended,
         None => pb::TurnState::Running,
     };
-    let requested = spec.request.calls.iter().zip(calls);
+    let requested = spec.request.calls.iter().zip(calls).zip(0..);
     pb::Turn {
         turn_id: spec.request.turn.to_string(),
         session_id: spec.request.session.to_string(),
@@ -345,7 +357,7 @@ pub(super) fn turn(
         },
         state: state as i32,
         calls: requested
-            .map(|(requested, standing)| pb::TurnCall {
+            .map(|((requested, standing), position)| pb::TurnCall {
                 call: Some(pb::ToolCall {
                     call_id: requested.call.call_id.to_string(),
                     name: requested.call.name.to_string(),
@@ -354,6 +366,7 @@ pub(super) fn turn(
                 }),
                 tool: standing.tool.to_string(),
                 state: call_state(standing.state),
+                ..asked(stored, CallIndex(position))
             })
             .collect(),
         epoch: stored.epoch,
@@ -362,6 +375,29 @@ pub(super) fn turn(
         completed,
         accepted_at_ms: spec.accepted_at.0,
         updated_at_ms: stored.updated_at.0,
+    }
+}
+
+/// Whether only people are awaited: some call waits for an approver, and none is on its way.
+fn is_suspended(calls: &[CallStanding]) -> bool {
+    let any = |state: CallState| calls.iter().any(|call| call.state == state);
+    any(CallState::AwaitingApproval) && !any(CallState::Executing)
+}
+
+/// What a call's approval adds to it.
+fn asked(stored: &StoredTurn, call: CallIndex) -> pb::TurnCall {
+    let mut approvals = stored.approvals.iter();
+    let approval = approvals.find(|approval| approval.call == call);
+    let edited = approval
+        .and_then(|approval| approval.decision.as_ref())
+        .and_then(|decision| decision.edited.clone());
+    pb::TurnCall {
+        approval_id: match approval {
+            Some(_) => stored.spec.approval_id(call).to_string(),
+            None => String::new(),
+        },
+        effective_arguments_json: edited.unwrap_or_default(),
+        ..pb::TurnCall::default()
     }
 }
 
@@ -407,7 +443,7 @@ fn subject(subject: &DeclaredSubject) -> pb::Subject {
     }
 }
 
-fn risk(risk: Risk) -> i32 {
+pub(super) fn risk(risk: Risk) -> i32 {
     let risk = match risk {
         Risk::Safe => pb::RiskLevel::Safe,
         Risk::Sensitive => pb::RiskLevel::Sensitive,
@@ -416,7 +452,7 @@ fn risk(risk: Risk) -> i32 {
     risk as i32
 }
 
-fn kind(kind: Kind) -> i32 {
+pub(super) fn kind(kind: Kind) -> i32 {
     let kind = match kind {
         Kind::Read => pb::ToolKind::Read,
         Kind::Fetch => pb::ToolKind::Fetch,

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use prost::Message;
 use tokio_stream::Stream;
 
-use super::convert;
 use super::status::Failure;
+use super::{convert, convert_approval};
 use crate::engine::{Attached, Stamped, Taken, TurnReader, stored_calls};
 use crate::gate::event::{Event, StopReason, TurnCompleted, TurnOutcome};
 use crate::gate::ids::CallId;
@@ -43,9 +43,33 @@ pub(super) struct View {
     message_bytes_max: usize,
     /// Form of the messages to append.
     format: Option<ProviderFormat>,
+    /// The stream ends when only people are awaited.
+    ends_on_suspend: bool,
 }
 
 impl View {
+    /// Events without contents, progress and output.
+    pub(super) fn bare() -> Self {
+        Self {
+            contents_as_completed: false,
+            contents_at_end: false,
+            output: false,
+            progress: false,
+            message_bytes_max: MESSAGE_BYTES_DEFAULT,
+            format: None,
+            ends_on_suspend: false,
+        }
+    }
+
+    /// The same, for a reader that leaves when only people are awaited.
+    pub(super) fn until_suspended(self, on_suspend: i32) -> Self {
+        let ends = pb::OnSuspend::try_from(on_suspend);
+        Self {
+            ends_on_suspend: ends.is_ok_and(|meaning| meaning == pb::OnSuspend::End),
+            ..self
+        }
+    }
+
     /// Reads how a reader wants events.
     pub(super) fn read(view: Option<&pb::TurnView>) -> Result<Self, Failure> {
         let view = view.cloned().unwrap_or_default();
@@ -72,6 +96,7 @@ impl View {
                 named
             },
             format: convert::format(view.results_format)?,
+            ends_on_suspend: false,
         })
     }
 }
@@ -86,6 +111,8 @@ pub(super) struct EventStream {
     ready: std::collections::VecDeque<pb::TurnEvents>,
     /// The turn's end was sent.
     completed: bool,
+    /// Only people are awaited, and the reader wanted no more.
+    left: bool,
 }
 
 enum Source {
@@ -116,6 +143,7 @@ impl EventStream {
             view,
             ready: std::collections::VecDeque::new(),
             completed: false,
+            left: false,
             source: Source::Live(reader),
         };
         if let Some(snapshot) = snapshot {
@@ -138,6 +166,7 @@ impl EventStream {
             source: Source::Done,
             ready: std::collections::VecDeque::new(),
             completed: stored.completed.is_some(),
+            left: false,
         };
         let end = stored.completed.as_ref().map(|completed| pb::TurnEvent {
             sequence: 1,
@@ -171,6 +200,11 @@ impl EventStream {
     /// Whether the turn's end was sent.
     pub(super) fn is_complete(&self) -> bool {
         self.completed
+    }
+
+    /// Whether the reader left because only people are awaited.
+    pub(super) fn has_left(&self) -> bool {
+        self.left
     }
 
     /// The turn that is followed.
@@ -222,73 +256,92 @@ impl EventStream {
     }
 
     fn event(&self, stamped: Stamped) -> Option<pb::TurnEvent> {
-        let body = match stamped.event {
-            Event::Accepted(accepted) => Body::TurnAccepted(pb::TurnAccepted {
-                session_id: accepted.session.to_string(),
-                run_id: accepted.run.to_string(),
-                batch_id: accepted
-                    .batch
-                    .as_ref()
-                    .map_or_else(String::new, ToString::to_string),
-                calls: accepted
-                    .calls
-                    .iter()
-                    .map(|call| pb::AcceptedCall {
-                        call_id: call.call_id.to_string(),
-                        tool: call.tool.to_string(),
-                        minted: call.minted,
-                    })
-                    .collect(),
-                round: accepted.round,
-            }),
-            Event::CallMoved(moved) => Body::CallStateChanged(pb::CallStateChanged {
-                call_id: self.call_id(moved.call.get()),
-                state: convert::call_state(moved.to),
-                previous_state: convert::call_state(moved.from),
-                code: moved.code.into_owned(),
-            }),
-            Event::CallCompleted(_, result) => Body::CallCompleted(pb::CallCompleted {
-                result: Some(convert::call_result(
-                    &result,
-                    self.view.contents_as_completed,
-                )),
-            }),
-            Event::TurnCompleted(completed) => {
-                Body::TurnCompleted(completed_message(&completed, &self.spec, &self.view))
-            }
-            Event::Progress(call, progress) if self.view.progress => {
-                Body::CallProgress(pb::CallProgress {
-                    call_id: self.call_id(call.get()),
-                    message: progress.message.clone(),
-                    fraction: progress.fraction,
-                    details_json: progress.details.clone(),
-                })
-            }
-            Event::Output(call, chunk) if self.view.output => Body::CallOutput(pb::CallOutput {
-                call_id: self.call_id(call.get()),
-                channel: convert::output_channel(chunk.channel),
-                chunk_sequence: chunk.chunk_sequence,
-                data: chunk.data.clone(),
-                dropped_bytes: chunk.dropped_bytes,
-            }),
-            Event::Progress(..) | Event::Output(..) => return None,
-            Event::Heartbeat(waiting_for) => Body::Heartbeat(pb::TurnHeartbeat {
-                waiting_for: waiting_for.to_owned(),
-            }),
-        };
-        Some(pb::TurnEvent {
-            sequence: stamped.sequence,
-            occurred_at_ms: stamped.at.0,
-            body: Some(body),
-        })
+        turn_event(&self.spec, &self.view, stamped)
     }
+}
 
-    fn call_id(&self, position: usize) -> String {
-        let calls = &self.spec.request.calls;
-        calls
-            .get(position)
-            .map_or_else(String::new, |requested| requested.call.call_id.to_string())
-    }
+/// One event as a reader wants it. None: it does not.
+pub(super) fn turn_event(spec: &TurnSpec, view: &View, stamped: Stamped) -> Option<pb::TurnEvent> {
+    let call_id = |position: usize| {
+        let requested = spec.request.calls.get(position);
+        requested.map_or_else(String::new, |requested| requested.call.call_id.to_string())
+    };
+    let body = match stamped.event {
+        Event::Accepted(accepted) => Body::TurnAccepted(pb::TurnAccepted {
+            session_id: accepted.session.to_string(),
+            run_id: accepted.run.to_string(),
+            batch_id: accepted
+                .batch
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
+            calls: accepted
+                .calls
+                .iter()
+                .map(|call| pb::AcceptedCall {
+                    call_id: call.call_id.to_string(),
+                    tool: call.tool.to_string(),
+                    minted: call.minted,
+                })
+                .collect(),
+            round: accepted.round,
+            batch_policy: convert_approval::batch_policy(accepted.batch_policy),
+        }),
+        Event::CallMoved(moved) => Body::CallStateChanged(pb::CallStateChanged {
+            call_id: call_id(moved.call.get()),
+            state: convert::call_state(moved.to),
+            previous_state: convert::call_state(moved.from),
+            code: moved.code.into_owned(),
+        }),
+        Event::ApprovalRequired(approvals) => Body::ApprovalRequired(pb::ApprovalRequired {
+            batch_id: spec.batch.to_string(),
+            approvals: approvals
+                .iter()
+                .map(|approval| pb::ApprovalSummary {
+                    approval_id: spec.approval_id(approval.call).to_string(),
+                    call_id: call_id(approval.call.get()),
+                    tool: approval.tool.name.to_string(),
+                    risk_level: convert::risk(approval.risk),
+                    verdict: Some(convert_approval::ground(&approval.ground)),
+                    expires_at_ms: approval.expires_at.map(|at| at.0),
+                })
+                .collect(),
+        }),
+        Event::Suspended(calls) => Body::TurnSuspended(pb::TurnSuspended {
+            batch_id: spec.batch.to_string(),
+            approval_ids: calls
+                .iter()
+                .map(|call| spec.approval_id(*call).to_string())
+                .collect(),
+        }),
+        Event::CallCompleted(_, result) => Body::CallCompleted(pb::CallCompleted {
+            result: Some(convert::call_result(&result, view.contents_as_completed)),
+        }),
+        Event::TurnCompleted(completed) => {
+            Body::TurnCompleted(completed_message(&completed, spec, view))
+        }
+        Event::Progress(call, progress) if view.progress => Body::CallProgress(pb::CallProgress {
+            call_id: call_id(call.get()),
+            message: progress.message.clone(),
+            fraction: progress.fraction,
+            details_json: progress.details.clone(),
+        }),
+        Event::Output(call, chunk) if view.output => Body::CallOutput(pb::CallOutput {
+            call_id: call_id(call.get()),
+            channel: convert::output_channel(chunk.channel),
+            chunk_sequence: chunk.chunk_sequence,
+            data: chunk.data.clone(),
+            dropped_bytes: chunk.dropped_bytes,
+        }),
+        Event::Progress(..) | Event::Output(..) => return None,
+        Event::Heartbeat(waiting_for) => Body::Heartbeat(pb::TurnHeartbeat {
+            waiting_for: waiting_for.to_owned(),
+        }),
+    };
+    Some(pb::TurnEvent {
+        sequence: stamped.sequence,
+        occurred_at_ms: stamped.at.0,
+        body: Some(body),
+    })
 }
 
 impl Stream for EventStream {
@@ -303,7 +356,15 @@ impl Stream for EventStream {
             let Source::Live(reader) = &mut stream.source else {
                 return Poll::Ready(None);
             };
-            match std::task::ready!(Pin::new(reader).poll_next(context)) {
+            let Poll::Ready(taken) = Pin::new(&mut *reader).poll_next(context) else {
+                if stream.view.ends_on_suspend && reader.turn().log.is_suspended() {
+                    stream.left = true;
+                    stream.source = Source::Done;
+                    return Poll::Ready(None);
+                }
+                return Poll::Pending;
+            };
+            match taken {
                 Some(Taken::Events(events)) => {
                     if let Some(message) = stream.take(events) {
                         return Poll::Ready(Some(Ok(message)));

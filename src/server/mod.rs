@@ -3,13 +3,19 @@
 //! Never decides anything about a call.
 
 pub mod access;
+mod approvals;
 mod convert;
+mod convert_approval;
+mod convert_permission;
 mod events;
 mod executors;
+mod happenings;
 mod info;
 mod listener;
 mod message_size;
+mod policy;
 mod registry;
+mod sessions;
 pub mod status;
 mod turn_stream;
 mod turns;
@@ -20,25 +26,39 @@ use tonic_health::server::HealthReporter;
 
 use crate::config::Config;
 use crate::pb::DESCRIPTORS;
+use crate::pb::v1::approval_service_server::ApprovalServiceServer;
+use crate::pb::v1::event_service_server::EventServiceServer;
 use crate::pb::v1::executor_service_server::ExecutorServiceServer;
+use crate::pb::v1::policy_service_server::PolicyServiceServer;
 use crate::pb::v1::registry_service_server::RegistryServiceServer;
 use crate::pb::v1::server_service_server::ServerServiceServer;
+use crate::pb::v1::session_service_server::SessionServiceServer;
 use crate::pb::v1::turn_service_server::TurnServiceServer;
 
+pub use approvals::Approvals;
+pub(crate) use convert_permission::source_word;
+pub use convert_permission::{Sight, explanation, rule_message};
 pub use executors::Executors;
+pub use happenings::Happenings;
 pub use info::{Drain, Info};
 pub use listener::{ListenError, Listener, Served, listen_tcp, listen_unix, socket_paths};
+pub use policy::Policy;
 pub use registry::Tools;
+pub use sessions::SessionsApi;
 pub use turns::Turns;
 
 /// Names under which health is told, beside the whole under the empty name.
-pub const HEALTH_NAMES: [&str; 6] = [
+pub const HEALTH_NAMES: [&str; 10] = [
     "liveness",
     "readiness",
     "callgate.v1.TurnService",
     "callgate.v1.ExecutorService",
     "callgate.v1.RegistryService",
+    "callgate.v1.PolicyService",
     "callgate.v1.ServerService",
+    "callgate.v1.ApprovalService",
+    "callgate.v1.SessionService",
+    "callgate.v1.EventService",
 ];
 
 /// Largest message sent, in bytes: a reader may ask for messages of up to this size.
@@ -52,6 +72,14 @@ pub struct Services {
     pub executors: Executors,
     /// The registry.
     pub tools: Tools,
+    /// Approvals.
+    pub approvals: Approvals,
+    /// Sessions.
+    pub sessions: SessionsApi,
+    /// Events.
+    pub happenings: Happenings,
+    /// Rules and explanations.
+    pub policy: Policy,
     /// The sidecar itself.
     pub info: Info,
 }
@@ -78,6 +106,10 @@ impl Services {
             TurnServiceServer::new(self.turns),
             ExecutorServiceServer::new(self.executors),
             RegistryServiceServer::new(self.tools),
+            ApprovalServiceServer::new(self.approvals),
+            SessionServiceServer::new(self.sessions),
+            EventServiceServer::new(self.happenings),
+            PolicyServiceServer::new(self.policy),
             ServerServiceServer::new(self.info)
         );
         routes.add_service(health_service);

@@ -8,7 +8,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 use super::access::Refused;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, PolicyError};
 use crate::executor::SessionEnd;
 use crate::gate::admission::AdmissionError;
 use crate::gate::ids::IdError;
@@ -122,6 +122,24 @@ impl Failure {
         failure
     }
 
+    /// Rules that cannot be read, each with its field, code and what is wrong.
+    pub fn rules(problems: Vec<(String, &'static str, String)>) -> Self {
+        let message = match problems.first() {
+            Some((field, _, problem)) => format!("`{field}`: {problem}"),
+            None => "rules cannot be read".to_owned(),
+        };
+        let mut failure = Self::new(ErrorReason::RuleInvalid, message);
+        let each = problems.into_iter();
+        failure.detail.violations = each
+            .map(|(field, code, message)| pb::FieldViolation {
+                field,
+                code: code.to_owned(),
+                message,
+            })
+            .collect();
+        failure
+    }
+
     /// As a message on a stream.
     pub fn into_rpc_error(self) -> pb::RpcError {
         pb::RpcError {
@@ -170,18 +188,29 @@ fn code_of(reason: ErrorReason) -> Code {
         | ErrorReason::CallIdDuplicate
         | ErrorReason::ProviderMessageInvalid
         | ErrorReason::HelloRequired
+        | ErrorReason::ApprovalChoiceNotAllowed
+        | ErrorReason::ApprovalEditInvalid
+        | ErrorReason::RuleInvalid
         | ErrorReason::ProtocolViolation => Code::InvalidArgument,
         ErrorReason::LimitExceeded | ErrorReason::Overloaded | ErrorReason::SlowReader => {
             Code::ResourceExhausted
         }
         ErrorReason::Draining | ErrorReason::StoreUnavailable => Code::Unavailable,
-        ErrorReason::NotFound => Code::NotFound,
+        ErrorReason::NotFound | ErrorReason::ApprovalNotFound => Code::NotFound,
         ErrorReason::EtagMismatch | ErrorReason::Superseded => Code::Aborted,
         ErrorReason::CursorExpired => Code::OutOfRange,
-        ErrorReason::CallConflict | ErrorReason::ToolNameDuplicate => Code::AlreadyExists,
+        ErrorReason::CallConflict
+        | ErrorReason::ToolNameDuplicate
+        | ErrorReason::AlreadyExists
+        | ErrorReason::DecisionIdReused => Code::AlreadyExists,
         ErrorReason::RunNotActive
         | ErrorReason::SnapshotExpired
         | ErrorReason::RunBusy
+        | ErrorReason::SessionClosed
+        | ErrorReason::ApprovalAlreadyDecided
+        | ErrorReason::ApprovalNotPending
+        | ErrorReason::ApprovalDigestMismatch
+        | ErrorReason::ModeNotAllowed
         | ErrorReason::ProtocolUnsupported
         | ErrorReason::ToolsetInUse => Code::FailedPrecondition,
         ErrorReason::HelloTimeout | ErrorReason::HeartbeatMissed => Code::DeadlineExceeded,
@@ -234,10 +263,43 @@ impl From<EngineError> for Failure {
             EngineError::Conflict { .. } => Failure::new(ErrorReason::CallConflict, message),
             EngineError::RunNotActive { .. } => Failure::new(ErrorReason::RunNotActive, message),
             EngineError::RunBusy { .. } => Failure::new(ErrorReason::RunBusy, message),
+            EngineError::NotFound {
+                kind: "approval", ..
+            } => Failure::new(ErrorReason::ApprovalNotFound, message),
             EngineError::NotFound { kind, id } => Failure::not_found(kind, &id),
             EngineError::Ambiguous { .. } => Failure::field("session_id", message),
             EngineError::SnapshotExpired => Failure::new(ErrorReason::SnapshotExpired, message),
+            EngineError::SessionClosed { .. } => Failure::new(ErrorReason::SessionClosed, message),
+            EngineError::AlreadyExists { .. } => Failure::new(ErrorReason::AlreadyExists, message),
+            EngineError::ModeNotAllowed { .. } => {
+                Failure::new(ErrorReason::ModeNotAllowed, message)
+            }
+            EngineError::VersionMismatch => Failure::new(ErrorReason::EtagMismatch, message),
+            EngineError::TooDeep => Failure::field("parent_session_id", message),
             EngineError::Store(_) => Failure::new(ErrorReason::StoreUnavailable, message),
+        }
+    }
+}
+
+impl From<PolicyError> for Failure {
+    fn from(error: PolicyError) -> Self {
+        let message = error.to_string();
+        match error {
+            PolicyError::Rules(error) => {
+                let problems = error.problems().into_iter().map(|problem| {
+                    let place = problem.origin.map(|origin| origin.to_string());
+                    let place = place.unwrap_or_else(|| problem.source.to_string());
+                    (place, problem.code, problem.message)
+                });
+                let mut failure = Failure::rules(problems.collect());
+                failure.message = message;
+                failure
+            }
+            PolicyError::NoWorkspace { workspace } => Failure::not_found("workspace", &workspace),
+            PolicyError::TrustNotKept { .. } => {
+                Failure::new(ErrorReason::StoreUnavailable, message)
+            }
+            PolicyError::Interrupted => Failure::new(ErrorReason::Internal, message),
         }
     }
 }

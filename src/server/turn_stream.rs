@@ -78,6 +78,8 @@ impl Drop for Lane {
 enum LaneItem {
     Events(pb::TurnEvents),
     Cut(String, TooSlow),
+    /// The reader left, since only people are awaited.
+    Left(String, u64),
     End(String),
 }
 
@@ -105,6 +107,11 @@ impl Stream for Lane {
             Some(Err(cut)) => {
                 lane.ended = true;
                 LaneItem::Cut(lane.turn_id.clone(), cut)
+            }
+            None if lane.followed.events.has_left() => {
+                lane.ended = true;
+                let last = lane.handle.last_sequence.load(Ordering::Relaxed);
+                LaneItem::Left(lane.turn_id.clone(), last)
             }
             None => {
                 lane.ended = true;
@@ -270,6 +277,14 @@ impl TurnStream {
                     turn_id,
                     last_sequence: cut.last_sequence,
                     error: Some(too_slow(cut).into_rpc_error()),
+                }));
+            }
+            LaneItem::Left(turn_id, last_sequence) => {
+                self.handles.remove(&turn_id);
+                self.out.push_back(Said::Detached(pb::TurnDetached {
+                    turn_id,
+                    last_sequence,
+                    error: None,
                 }));
             }
             LaneItem::End(turn_id) => {

@@ -10,18 +10,24 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::convert;
+use super::convert_permission::rule_entries;
 use super::events::{EventStream, TooSlow, View, completed_message};
+use super::policy::request_rules;
 use super::status::Failure;
 use super::turn_stream::TurnStream;
 use crate::base::tasks::Tasks;
 use crate::engine::{CancelAnswer, Engine, Looked, TurnFilter, stored_calls};
+use crate::gate::admission::TurnRule;
 use crate::gate::call::CallState;
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{CallId, TurnKey};
+use crate::gate::permission::{RuleEntry, Verdict};
 use crate::gate::record::StoredTurn;
 use crate::pb::v1::turn_service_server::TurnService;
 use crate::pb::v1::{self as pb, ErrorReason};
 
+/// Most rules of one turn.
+const COMMAND_RULES_MAX: usize = 256;
 /// Turns of a page that names no size, and the most that one may name.
 const PAGE_DEFAULT: u32 = 50;
 const PAGE_MAX: u32 = 500;
@@ -39,8 +45,8 @@ type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Turns {
     /// Starts or repeats a turn.
-    pub(super) async fn run(&self, request: pb::RunTurnRequest) -> Result<Followed, Failure> {
-        let view = View::read(request.view.as_ref())?;
+    pub(super) async fn run(&self, mut request: pb::RunTurnRequest) -> Result<Followed, Failure> {
+        let view = View::read(request.view.as_ref())?.until_suspended(request.on_suspend);
         let cancel = pb::OnDisconnect::try_from(request.on_disconnect)
             .is_ok_and(|meaning| meaning == pb::OnDisconnect::Cancel);
         let allowed = self.engine.limits().model_message_bytes_max;
@@ -49,7 +55,17 @@ impl Turns {
             request.model_message.len(),
             allowed,
         )?;
-        let request = convert::turn_request(request, || self.engine.mint_turn_id())?;
+        let rules = rule_entries(
+            std::mem::take(&mut request.command_rules),
+            "command_rules",
+            COMMAND_RULES_MAX,
+        )?;
+        if !rules.is_empty() {
+            // Whoever sends a rule wants it to count: a broken one refuses the turn.
+            request_rules(&self.engine, rules.clone(), "command_rules")?;
+        }
+        let mut request = convert::turn_request(request, || self.engine.mint_turn_id())?;
+        request.command_rules = rules.into_iter().filter_map(turn_rule).collect();
         let attached = self.engine.start_turn(request, view.output).await?;
         Ok(Followed {
             events: EventStream::new(attached, view),
@@ -59,7 +75,7 @@ impl Turns {
 
     /// Follows a turn.
     pub(super) async fn attach(&self, request: pb::AttachTurnRequest) -> Result<Followed, Failure> {
-        let view = View::read(request.view.as_ref())?;
+        let view = View::read(request.view.as_ref())?.until_suspended(request.on_suspend);
         let turn = convert::turn_id(&request.turn_id)?;
         let session = convert::optional_session(&request.session_id)?;
         let attached = self
@@ -135,7 +151,7 @@ impl Turns {
         let ended = match pb::TurnState::try_from(request.state) {
             Ok(pb::TurnState::Unspecified) => None,
             Ok(pb::TurnState::Completed) => Some(true),
-            Ok(pb::TurnState::Running) | Err(_) => Some(false),
+            Ok(pb::TurnState::Running | pb::TurnState::Suspended) | Err(_) => Some(false),
         };
         let filter = TurnFilter {
             session,
@@ -146,6 +162,9 @@ impl Turns {
         };
         let listed = self.engine.list_turns(filter).await?;
         let turns = listed.turns.iter().map(|stored| self.listed(stored));
+        // What waits for people is told apart in memory, not in the store.
+        let is_any = request.state == pb::TurnState::Unspecified as i32;
+        let turns = turns.filter(|turn| is_any || turn.state == request.state);
         Ok(pb::ListTurnsResponse {
             turns: turns.collect(),
             next_page_token: listed
@@ -171,6 +190,14 @@ impl Turns {
         turn.model_message.clear();
         turn
     }
+}
+
+fn turn_rule((list, entry): (Verdict, RuleEntry)) -> Option<TurnRule> {
+    Some(TurnRule {
+        list,
+        text: entry.text,
+        extras: entry.extras.ok()?,
+    })
 }
 
 fn at_most(limit: &'static str, actual: usize, allowed: u64) -> Result<(), Failure> {
@@ -222,7 +249,8 @@ impl Drop for Followed {
         let Some(turns) = self.cancel_on_drop.take() else {
             return;
         };
-        if self.events.is_complete() {
+        // Who left a suspended turn comes back for it.
+        if self.events.is_complete() || self.events.has_left() {
             return;
         }
         let spec = self.events.spec().clone();

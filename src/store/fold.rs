@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use super::RestoredTool;
 use super::disk;
+use crate::gate::approval::{Approval, ApprovalChange};
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
-use crate::gate::ids::{CallIndex, ToolName, TurnKey, UnixMillis};
+use crate::gate::ids::{CallIndex, SessionId, ToolName, TurnKey, UnixMillis};
+use crate::gate::permission::{Grant, Grants};
 use crate::gate::record::{DispatchIntent, Record, StoredTurn, TurnSpec};
 use crate::gate::result::CallResult;
+use crate::gate::session::{SessionRecord, StoredSession};
 use crate::gate::toolset::Toolset;
 
 /// A record as it is read back.
@@ -26,6 +29,12 @@ pub(super) enum Fact {
     },
     /// A run as something left it.
     Run(RunSummary),
+    SessionPut(Box<SessionRecord>),
+    GrantsPut {
+        session: SessionId,
+        grants: Vec<Grant>,
+        at: UnixMillis,
+    },
     ToolRegistered(Box<RestoredTool>),
     ToolRemoved(ToolName),
     ToolsetPut(Toolset),
@@ -41,6 +50,8 @@ pub(super) enum TurnFact {
     Cancelling { reason: String, run: RunSummary },
     Ended(Arc<TurnCompleted>),
     Recovered { epoch: u32 },
+    ApprovalsAsked(Vec<Arc<Approval>>),
+    ApprovalsChanged(Vec<ApprovalChange>),
 }
 
 impl Fact {
@@ -69,6 +80,26 @@ impl Fact {
             Record::TurnRecovered { turn, epoch } => {
                 (turn, UnixMillis(0), TurnFact::Recovered { epoch: *epoch })
             }
+            Record::ApprovalsAsked { turn, approvals } => {
+                let at = approvals.iter().map(|approval| approval.created_at).max();
+                let fact = TurnFact::ApprovalsAsked(approvals.clone());
+                (turn, at.unwrap_or_default(), fact)
+            }
+            Record::ApprovalsChanged { turn, changes } => {
+                let at = changes.iter().map(|change| change.decision.at).max();
+                let fact = TurnFact::ApprovalsChanged(changes.clone());
+                (turn, at.unwrap_or_default(), fact)
+            }
+            Record::SessionPut(session) => {
+                return Fact::SessionPut(Box::new((**session).clone()));
+            }
+            Record::GrantsPut { session, grants } => {
+                return Fact::GrantsPut {
+                    session: session.clone(),
+                    grants: grants.clone(),
+                    at: disk::grants_changed_at(grants),
+                };
+            }
             Record::RunEnded(run) => return Fact::Run(run.clone()),
             Record::ToolRegistered(tool) => {
                 return Fact::ToolRegistered(Box::new(disk::as_restored(tool)));
@@ -88,12 +119,16 @@ impl Fact {
                 TurnFact::Accepted(turn) => Some(disk::run_at_acceptance(turn)),
                 TurnFact::Cancelling { run, .. } => Some(run.clone()),
                 TurnFact::Ended(completed) => Some(completed.run.clone()),
-                TurnFact::Dispatched(_) | TurnFact::CallsEnded(_) | TurnFact::Recovered { .. } => {
-                    None
-                }
+                TurnFact::Dispatched(_)
+                | TurnFact::CallsEnded(_)
+                | TurnFact::ApprovalsAsked(_)
+                | TurnFact::ApprovalsChanged(_)
+                | TurnFact::Recovered { .. } => None,
             },
             Fact::Run(run) => Some(run.clone()),
-            Fact::ToolRegistered(_)
+            Fact::SessionPut(_)
+            | Fact::GrantsPut { .. }
+            | Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
             | Fact::ToolsetPut(_)
             | Fact::ToolsetDeleted(_) => None,
@@ -140,6 +175,85 @@ pub(super) fn fold_turn(turn: &mut Option<StoredTurn>, at: UnixMillis, fact: Tur
         TurnFact::Cancelling { reason, .. } => turn.cancelling = Some(reason),
         TurnFact::Ended(completed) => turn.completed = Some(completed),
         TurnFact::Recovered { epoch } => turn.epoch = turn.epoch.max(epoch),
+        TurnFact::ApprovalsAsked(approvals) => {
+            for approval in approvals {
+                match approval_mut(turn, approval.call) {
+                    Some(known) => *known = approval,
+                    None => turn.approvals.push(approval),
+                }
+            }
+        }
+        TurnFact::ApprovalsChanged(changes) => {
+            for change in changes {
+                if let Some(known) = approval_mut(turn, change.call) {
+                    Arc::make_mut(known).apply(change);
+                }
+            }
+        }
+    }
+}
+
+fn approval_mut(turn: &mut StoredTurn, call: CallIndex) -> Option<&mut Arc<Approval>> {
+    let mut approvals = turn.approvals.iter_mut();
+    approvals.find(|approval| approval.call == call)
+}
+
+/// Folds one fact into what is known of its session; other facts change nothing.
+pub(super) fn fold_session(known: &mut Option<StoredSession>, fact: Fact) {
+    match fact {
+        Fact::SessionPut(record) => {
+            let touched_at = record.updated_at;
+            match known {
+                Some(known) => {
+                    known.record = *record;
+                    known.touched_at = known.touched_at.max(touched_at);
+                }
+                None => {
+                    *known = Some(StoredSession {
+                        record: *record,
+                        grants: Grants::default(),
+                        touched_at,
+                    });
+                }
+            }
+        }
+        Fact::GrantsPut {
+            session,
+            grants,
+            at,
+        } => {
+            let known = known.get_or_insert_with(|| StoredSession {
+                record: SessionRecord::new(session, at),
+                grants: Grants::default(),
+                touched_at: at,
+            });
+            known.touched_at = known.touched_at.max(at);
+            for grant in grants {
+                known.grants.take(grant);
+            }
+        }
+        Fact::Turn { .. }
+        | Fact::Run(_)
+        | Fact::ToolRegistered(_)
+        | Fact::ToolRemoved(_)
+        | Fact::ToolsetPut(_)
+        | Fact::ToolsetDeleted(_) => {}
+    }
+}
+
+impl Fact {
+    /// The session that the fact is about, if it changes what is kept of one.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        match self {
+            Fact::SessionPut(record) => Some(&record.id),
+            Fact::GrantsPut { session, .. } => Some(session),
+            Fact::Turn { .. }
+            | Fact::Run(_)
+            | Fact::ToolRegistered(_)
+            | Fact::ToolRemoved(_)
+            | Fact::ToolsetPut(_)
+            | Fact::ToolsetDeleted(_) => None,
+        }
     }
 }
 
@@ -152,6 +266,18 @@ pub(super) fn fold_run(known: &mut RunSummary, next: RunSummary) {
     }
     known.rounds = rounds;
     known.started_at = started_at;
+}
+
+/// Each session once, with the latest moment that is named with it.
+pub(super) fn newest_of_each(
+    named: impl Iterator<Item = (SessionId, UnixMillis)>,
+) -> Vec<(SessionId, UnixMillis)> {
+    let mut newest: BTreeMap<SessionId, UnixMillis> = BTreeMap::new();
+    for (session, at) in named {
+        let known = newest.entry(session).or_default();
+        *known = (*known).max(at);
+    }
+    newest.into_iter().collect()
 }
 
 /// Tools and toolsets as the last records leave them.
@@ -191,7 +317,7 @@ impl Catalog {
                 self.toolsets.remove(&name);
                 Some(Change::Toolset(name))
             }
-            Fact::Turn { .. } | Fact::Run(_) => None,
+            Fact::Turn { .. } | Fact::Run(_) | Fact::SessionPut(_) | Fact::GrantsPut { .. } => None,
         }
     }
 

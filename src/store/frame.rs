@@ -3,6 +3,7 @@
 //! The settler looks at a hundred thousand heads a second and at no body. Never decodes a body.
 
 use super::disk::Kind;
+use crate::gate::stable_hash::stable_hash as hash;
 
 /// Most bytes of one record; a larger one is refused before it is queued.
 pub(super) const RECORD_BYTES_MAX: usize = 128 << 20;
@@ -113,7 +114,7 @@ impl<'a> Head<'a> {
 
 /// What the index knows a turn by.
 pub(super) fn key_hash(session: &[u8], turn: &[u8]) -> u64 {
-    hash(&[b"k", session, turn])
+    crate::gate::ids::turn_mark(session, turn)
 }
 
 /// What the index knows all turns with that id by.
@@ -129,32 +130,6 @@ pub(super) fn session_hash(session: &[u8]) -> u64 {
 /// What the index knows the turns of a run by.
 pub(super) fn run_hash(run: &[u8]) -> u64 {
     hash(&[b"r", run])
-}
-
-/// A hash that stands on the disk: it is the same on every machine and never changes.
-///
-/// Whoever makes texts collide makes only their own lookups slower, since texts are compared.
-fn hash(parts: &[&[u8]]) -> u64 {
-    const A: u64 = 0xa076_1d64_78bd_642f;
-    const B: u64 = 0xe703_7ed1_a0b4_28db;
-    let mut state = A;
-    for part in parts {
-        let (words, rest) = part.as_chunks::<8>();
-        for word in words {
-            state = mix(state ^ u64::from_le_bytes(*word), B);
-        }
-        let last = rest
-            .iter()
-            .rev()
-            .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        state = mix(state ^ last, A ^ part.len() as u64);
-    }
-    mix(state, B)
-}
-
-fn mix(one: u64, other: u64) -> u64 {
-    let product = u128::from(one) * u128::from(other);
-    (product as u64) ^ ((product >> 64) as u64)
 }
 
 enum Field<'a> {

@@ -9,11 +9,12 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use super::disk;
-use super::fold::{Catalog, Fact, TurnFact, fold_run, fold_turn};
+use super::fold::{Catalog, Fact, TurnFact, fold_run, fold_session, fold_turn, newest_of_each};
 use super::{Answer, Restored, Store, StoreError, TurnFilter, TurnPage};
 use crate::gate::event::RunSummary;
-use crate::gate::ids::{RunId, SessionId, TurnId, TurnKey, UnixMillis};
+use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
+use crate::gate::session::StoredSession;
 
 /// A store in memory.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ struct State {
     /// With the latest moment that a record of each names.
     runs: BTreeMap<(SessionId, RunId), (RunSummary, UnixMillis)>,
     catalog: Catalog,
+    sessions: BTreeMap<SessionId, Option<StoredSession>>,
     closed: bool,
 }
 
@@ -59,6 +61,7 @@ impl MemoryStore {
             open_turns: open.cloned().collect(),
             tools,
             toolsets,
+            has_sessions: !state.sessions.is_empty(),
         }
     }
 }
@@ -87,6 +90,11 @@ impl State {
             Fact::Turn { key, at, fact } => {
                 touched_at = touched_at.max(at);
                 self.fold_turn(key, at, fact);
+            }
+            Fact::SessionPut(_) | Fact::GrantsPut { .. } => {
+                if let Some(session) = fact.session().cloned() {
+                    fold_session(self.sessions.entry(session).or_default(), fact);
+                }
             }
             Fact::Run(_)
             | Fact::ToolRegistered(_)
@@ -217,6 +225,27 @@ impl Store for MemoryStore {
         let state = self.state.lock();
         let found = state.runs.get(&(session, run));
         ready(Ok(found.map(|(run, _)| run.clone())))
+    }
+
+    fn read_marked(&self, mark: u64, batch: BatchId) -> Answer<Option<StoredTurn>> {
+        let state = self.state.lock();
+        let mut turns = state.turns.values().rev();
+        let found = turns.find(|turn| turn.spec.key().mark() == mark && turn.spec.batch == batch);
+        ready(Ok(found.cloned()))
+    }
+
+    fn read_session(&self, session: SessionId) -> Answer<Option<StoredSession>> {
+        let state = self.state.lock();
+        ready(Ok(state.sessions.get(&session).cloned().flatten()))
+    }
+
+    fn list_sessions(&self) -> Answer<Vec<(SessionId, UnixMillis)>> {
+        let state = self.state.lock();
+        let kept = state.sessions.values().flatten();
+        let kept = kept.map(|session| (session.record.id.clone(), session.touched_at));
+        let runs = state.runs.iter();
+        let runs = runs.map(|((session, _), (_, touched_at))| (session.clone(), *touched_at));
+        ready(Ok(newest_of_each(kept.chain(runs))))
     }
 
     fn forget_turns(&self, ended_before: UnixMillis) -> Answer<u64> {

@@ -1,4 +1,4 @@
-//! Remembers: turns, runs, tools, toolsets. Records go in, folded state comes out.
+//! Remembers: turns, runs, sessions, tools, toolsets. Records go in, folded state comes out.
 //!
 //! One writer; what it takes together it commits together. Never decides what must be durable before
 //! it has effect: the caller picks `append` or `commit`.
@@ -17,8 +17,9 @@ use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
 use crate::gate::event::RunSummary;
-use crate::gate::ids::{RunId, SessionId, TurnId, TurnKey, UnixMillis};
+use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
+use crate::gate::session::StoredSession;
 use crate::gate::tool::ToolDefinition;
 use crate::gate::toolset::Toolset;
 
@@ -62,6 +63,8 @@ pub struct Restored {
     pub tools: Vec<RestoredTool>,
     /// Toolsets, bases before those that narrow them.
     pub toolsets: Vec<Toolset>,
+    /// Something is kept of some session.
+    pub has_sessions: bool,
 }
 
 /// A tool as it was last registered.
@@ -126,6 +129,15 @@ pub trait Store: Send + Sync {
 
     /// Reads one run. None: it has had no turn.
     fn read_run(&self, session: SessionId, run: RunId) -> Answer<Option<RunSummary>>;
+
+    /// Reads the turn whose key has that mark and whose batch it is, running or ended.
+    fn read_marked(&self, mark: u64, batch: BatchId) -> Answer<Option<StoredTurn>>;
+
+    /// Reads what is kept of one session. None: nothing was set and nothing granted.
+    fn read_session(&self, session: SessionId) -> Answer<Option<StoredSession>>;
+
+    /// Every session that is kept or had a turn, with when it was last used, in no order.
+    fn list_sessions(&self) -> Answer<Vec<(SessionId, UnixMillis)>>;
 
     /// Forgets turns that ended before that moment, and runs without turns. Answers how many turns.
     fn forget_turns(&self, ended_before: UnixMillis) -> Answer<u64>;

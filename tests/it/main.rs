@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod approvals;
 mod bfcl;
 mod cancelling;
 mod cli;
@@ -26,12 +27,14 @@ mod json_properties;
 mod json_schema_suite;
 mod limits;
 mod permissions;
+mod policy;
 mod provider;
 mod registry;
 mod restart;
 mod results;
 mod retention;
 mod rules;
+mod rules_of_turns;
 mod small_stacks;
 mod store;
 mod streams;

@@ -4,6 +4,7 @@
 
 mod build;
 mod cost;
+mod explained;
 mod properties;
 mod tables;
 mod vectors;

@@ -220,6 +220,7 @@ fn plain(id: &str, contents: Vec<Content>) -> CallResult {
         sanitised: false,
         attempts: 1,
         timing: CallTiming::default(),
+        approval: None,
         arguments_digest: None,
     }
 }

@@ -253,6 +253,7 @@ fn call_result(contents: Vec<Content>, structured: usize, metadata: usize) -> Ar
         sanitised: false,
         attempts: 1,
         timing: CallTiming::default(),
+        approval: None,
         arguments_digest: None,
     })
 }

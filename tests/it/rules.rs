@@ -14,7 +14,7 @@ use super::support::sidecar::{Setup, Sidecar, home, refuses_to_start};
 use super::support::{soon, tools};
 
 /// A tool of commands.
-fn shell() -> pb::ToolDefinition {
+pub(super) fn shell() -> pb::ToolDefinition {
     pb::ToolDefinition {
         name: "run_shell".to_owned(),
         risk_level: pb::RiskLevel::Sensitive as i32,
@@ -28,17 +28,22 @@ fn shell() -> pb::ToolDefinition {
     }
 }
 
-fn write(path: &Path, permissions: &serde_json::Value) {
+/// A sidecar that nobody can be asked by.
+fn alone() -> Setup {
+    Setup::default().set("approvals.approvers", "none")
+}
+
+pub(super) fn write(path: &Path, permissions: &serde_json::Value) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, json!({ "permissions": permissions }).to_string()).unwrap();
 }
 
-async fn connect(sidecar: &Sidecar) -> (Executor, Orchestrator) {
+pub(super) async fn connect(sidecar: &Sidecar) -> (Executor, Orchestrator) {
     let executor = Executor::join(sidecar, hello("box", [shell(), tools::echo()])).await;
     (executor, Orchestrator::connect(sidecar).await)
 }
 
-fn command(id: &str, command: &str) -> pb::ToolCall {
+pub(super) fn command(id: &str, command: &str) -> pb::ToolCall {
     call(id, "run_shell", &json!({ "command": command }).to_string())
 }
 
@@ -63,7 +68,7 @@ async fn rules_of_a_file_allow_and_deny_commands() {
             "deny": [{"rule": "run_shell(git push *)", "message": "pushing is for people"}],
         }),
     );
-    let setup = Setup::default().set("permissions.settings_file", file.display());
+    let setup = alone().set("permissions.settings_file", file.display());
     let sidecar = setup.start().await;
     let (mut executor, orchestrator) = connect(&sidecar).await;
     let mut events = orchestrator
@@ -102,7 +107,7 @@ async fn a_rule_that_is_added_holds_for_calls_that_wait() {
     let dir = home();
     let file = dir.path().join("settings.json");
     write(&file, &json!({}));
-    let setup = Setup::default().set("permissions.settings_file", file.display());
+    let setup = alone().set("permissions.settings_file", file.display());
     let sidecar = setup.start().await;
     let narrow = pb::Hello {
         max_concurrent_executions: 1,
@@ -134,7 +139,7 @@ async fn a_broken_deny_rule_leaves_the_last_good_rules_in_place() {
     let dir = home();
     let file = dir.path().join("settings.json");
     write(&file, &json!({ "deny": ["echo"] }));
-    let setup = Setup::default().set("permissions.settings_file", file.display());
+    let setup = alone().set("permissions.settings_file", file.display());
     let sidecar = setup.start().await;
     let (_executor, orchestrator) = connect(&sidecar).await;
     write(&file, &json!({ "deny": ["echo(", "run_shell"] }));
@@ -169,7 +174,7 @@ async fn allow_rules_of_a_workspace_hold_once_it_is_trusted() {
         &workspace.path().join(".callgate/settings.json"),
         &json!({ "allow": ["run_shell(git *)"] }),
     );
-    let setup = Setup::default().set("permissions.workspace", workspace.path().display());
+    let setup = alone().set("permissions.workspace", workspace.path().display());
     let sidecar = setup.start().await;
     let (mut executor, orchestrator) = connect(&sidecar).await;
     let completed = orchestrator
@@ -203,7 +208,7 @@ async fn allow_rules_of_a_workspace_hold_once_it_is_trusted() {
 
 #[tokio::test]
 async fn plan_mode_lets_only_safe_tools_run() {
-    let setup = Setup::default().set("permissions.default_mode", "plan");
+    let setup = alone().set("permissions.default_mode", "plan");
     let sidecar = setup.start().await;
     let (_executor, orchestrator) = connect(&sidecar).await;
     let completed = orchestrator
@@ -243,13 +248,21 @@ fn a_call_is_explained_by_stage_rule_and_source() {
     };
     let denied = explain("run_shell(git push origin main)", &[]);
     assert_eq!(denied["verdict"], "deny");
-    assert_eq!(denied["decided_by"]["stage"], "deny");
-    assert_eq!(denied["decided_by"]["segment"], "git push origin main");
-    let because = denied["decided_by"]["because"].as_str().unwrap();
-    assert_eq!(
-        because,
-        format!("deny rule `run_shell(git push *)` of flagSettings `{settings}`, rule 1")
+    assert_eq!(denied["asked"], "files");
+    let decided = &denied["decided_by"];
+    let told = ["stage", "rule", "source", "segment", "because"].map(|key| &decided[key]);
+    let reason = format!(
+        "deny rule `run_shell(git push *)` of flagSettings `{settings}`, rule 1, \
+         met by `git push origin main`"
     );
+    let expected = [
+        "deny_rule",
+        "run_shell(git push *)",
+        "flagSettings",
+        "git push origin main",
+        &reason,
+    ];
+    assert_eq!(told, expected);
     assert_eq!(explain("run_shell(git log)", &[])["verdict"], "allow");
     assert_eq!(explain("run_shell(make)", &[])["verdict"], "ask");
     // Every part counts: one that is denied denies all, one that nobody allows asks.

@@ -98,7 +98,7 @@ fn path_heads(text: &str) -> BTreeSet<String> {
 /// What each module of ours may import of ours, besides itself. `base` is open to all but `gate`.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("base", &[]),
-    ("bin", &["base", "pb"]),
+    ("bin", &["base", "gate", "pb"]),
     (
         "cli",
         &[

@@ -2,9 +2,11 @@
 //!
 //! Never waits and never starts a runtime: time is a number.
 
+mod asking;
 mod cancelling;
 mod changing;
 mod deadlines;
+mod deciding;
 mod dispatching;
 pub(crate) mod drive;
 mod judging;
@@ -17,3 +19,4 @@ mod replies;
 mod states;
 pub(crate) mod tools;
 mod world;
+mod world_approver;

@@ -3,6 +3,7 @@
 //!
 //! Exit 0 only if all of them did. Leaves nothing behind: the state is in a temporary directory.
 
+mod approvals;
 mod processes;
 mod scenarios;
 
@@ -26,6 +27,8 @@ use scenarios::{Expected, SCENARIOS, Scenario};
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long one scenario may take.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
+/// Scenarios besides the recorded messages: two of approvals, one of registrations.
+const OTHERS: usize = 3;
 /// What the executor registers.
 const TOOLS: usize = 7;
 
@@ -74,6 +77,14 @@ impl Demo {
                 surprises.push(problem);
             }
         }
+        let played = approvals::play(&mut sidecar, dir.path(), &self.examples);
+        let ended = tokio::time::timeout(SCENARIO_LIMIT, played).await;
+        let ended = ended.unwrap_or_else(|_| Err(Outcome::failed("it did not end in time")));
+        if let Err(problem) = ended {
+            let problem = format!("approvals: {}", text_of(&problem));
+            data(&format!("  NOT as it must: {problem}"));
+            surprises.push(problem);
+        }
         data("\nregistrations that must be refused");
         let bad = Running::python(&self.python, &self.examples, "bad_tools.py", &endpoint)?;
         if let Err(problem) = bad.must_succeed().await {
@@ -90,34 +101,44 @@ impl Demo {
         scenario: &Scenario,
     ) -> Result<(), Outcome> {
         data(&format!("\n{}", scenario.title));
-        let file = self.examples.join("messages").join(scenario.file);
-        let message = read(&file)?;
         let request = pb::RunTurnRequest {
-            session_id: "demo".to_owned(),
             run_id: scenario.file.trim_end_matches(".json").to_owned(),
             turn_id: scenario.file.to_owned(),
-            provider_message: Some(pb::ProviderMessage {
-                format: pb::ProviderFormat::OpenaiChat as i32,
-                message_json: Bytes::from(message),
-                finish_reason: String::new(),
-            }),
-            view: Some(pb::TurnView {
-                include_output: true,
-                ..pb::TurnView::default()
-            }),
-            ..pb::RunTurnRequest::default()
+            ..message_request(&self.examples, scenario.file)?
         };
         let completed = run(channel, request, scenario.cancel).await?;
         let shown = match &completed.closing_results {
             Some(closing) => &closing.results,
             None => &completed.results,
         };
-        for result in shown {
-            for line in result_lines(result) {
-                data(&format!("  → {}: {line}", result.tool));
-            }
-        }
+        show_results(shown);
         check(&completed, shown, scenario)
+    }
+}
+
+/// A turn of a recorded message.
+fn message_request(examples: &Path, file: &str) -> Result<pb::RunTurnRequest, Outcome> {
+    let message = read(&examples.join("messages").join(file))?;
+    Ok(pb::RunTurnRequest {
+        session_id: "demo".to_owned(),
+        provider_message: Some(pb::ProviderMessage {
+            format: pb::ProviderFormat::OpenaiChat as i32,
+            message_json: Bytes::from(message),
+            finish_reason: String::new(),
+        }),
+        view: Some(pb::TurnView {
+            include_output: true,
+            ..pb::TurnView::default()
+        }),
+        ..pb::RunTurnRequest::default()
+    })
+}
+
+fn show_results(results: &[pb::CallResult]) {
+    for result in results {
+        for line in result_lines(result) {
+            data(&format!("  → {}: {line}", result.tool));
+        }
     }
 }
 
@@ -243,7 +264,7 @@ fn verdict(surprises: &[String]) -> Result<(), Outcome> {
         [] => {
             data(&format!(
                 "\nall {} scenarios ended as they must",
-                SCENARIOS.len() + 1
+                SCENARIOS.len() + OTHERS
             ));
             Ok(())
         }

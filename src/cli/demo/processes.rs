@@ -123,6 +123,12 @@ impl Running {
         }
     }
 
+    /// Kills the process, which cannot do anything about it.
+    pub(super) async fn kill(&mut self) -> Result<(), Outcome> {
+        let killed = self.child.kill().await;
+        killed.map_err(|error| Outcome::failed(format!("{}: {error}", self.name)))
+    }
+
     /// Asks the process to end, as an operator would, and waits for it.
     pub(super) async fn stop(&mut self) -> Result<(), Outcome> {
         let Some(pid) = self.child.id() else {

@@ -79,11 +79,6 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         &[Error("record_not_found")],
     ),
     plain(
-        "a dangerous tool must be approved, and nobody can",
-        "dangerous_call.json",
-        &[Error("approval_unavailable")],
-    ),
-    plain(
         "a batch of three runs at once",
         "batch_of_three.json",
         &[Success, Success, Success],

@@ -54,6 +54,8 @@ pub struct AllowView {
     pub spelled_min: usize,
     /// Why it is more than one.
     pub because: Option<AskReason>,
+    /// The transparent wrappers that were taken off, by name.
+    pub wrappers: Vec<String>,
 }
 
 /// The view of one command for allow rules.
@@ -111,6 +113,7 @@ fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
     let mut at = 0;
     let mut spelled_min = 1;
     let mut because = None;
+    let mut wrappers = Vec::new();
     for _ in 0..WRAPPERS_MAX {
         let named = simple
             .words
@@ -126,10 +129,14 @@ fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
                     view: View::of(words),
                     spelled_min,
                     because,
+                    wrappers,
                 });
             }
             Lift::Never(why) => return Err(why),
             Lift::Transparent(words) => {
+                if because.is_none() {
+                    wrappers.extend(all.get(at).cloned());
+                }
                 at += words;
                 // Inside a wrapper that must be spelled, so must be what is around the program.
                 match because {
@@ -151,6 +158,7 @@ fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
                             view: View::of(all.get(from..).unwrap_or_default().to_vec()),
                             spelled_min,
                             because,
+                            wrappers,
                         });
                     }
                 }

@@ -87,6 +87,22 @@ pub(super) fn of_whole_text(
     search.whole_text(prepared, cost)
 }
 
+/// The parts that nothing allows, by position. None: nobody can tell the parts.
+pub(super) fn undecided(
+    call: &Call<'_>,
+    situation: &Situation<'_>,
+    prepared: &Prepared,
+) -> Option<Vec<usize>> {
+    let search = Search {
+        call,
+        situation,
+        moment: Moment::of(situation),
+    };
+    let parts = prepared.needed.as_deref()?.iter().enumerate();
+    let open = parts.filter(|(_, part)| search.part(&part.item, &mut Cost::default()).is_none());
+    Some(open.map(|(position, _)| position).collect())
+}
+
 /// Where what allows a call may be found.
 struct Search<'a> {
     call: &'a Call<'a>,

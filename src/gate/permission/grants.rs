@@ -53,6 +53,26 @@ pub struct NewGrant {
     pub uses_max: Option<u32>,
 }
 
+/// Where a grant comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Given {
+    /// The approval whose decision gave it. Empty: none.
+    pub approval: String,
+    /// Who gave it.
+    pub by: String,
+    /// When.
+    pub at: UnixMillis,
+}
+
+/// Why and when a grant stopped to count, apart from its own terms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revoked {
+    /// Who took it back.
+    pub by: String,
+    /// When.
+    pub at: UnixMillis,
+}
+
 /// One grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
@@ -62,6 +82,10 @@ pub struct Grant {
     pub terms: NewGrant,
     /// How many calls it has covered.
     pub uses: u32,
+    /// Where it comes from.
+    pub given: Given,
+    /// Who took it back, if somebody did.
+    pub revoked: Option<Revoked>,
 }
 
 /// Why a grant is not made.
@@ -115,30 +139,44 @@ impl Grants {
     /// # Errors
     /// [`GrantError`]: a prefix that says too little, or a grant that covers nothing.
     pub fn add(&mut self, terms: NewGrant) -> Result<GrantId, GrantError> {
-        match &terms.scope {
-            Scope::Prefix(words) => {
-                if let Some(why) = too_wide(words) {
-                    let prefix = words.join(" ");
-                    return Err(GrantError::PrefixTooWide { prefix, why });
-                }
-            }
-            Scope::Words(words) if words.is_empty() => return Err(GrantError::CoversNothing),
-            Scope::Words(_) | Scope::WholeText(_) | Scope::Tool | Scope::Edits => {}
-        }
-        if terms.uses_max == Some(0) {
-            return Err(GrantError::CoversNothing);
-        }
-        self.last_id += 1;
-        let id = GrantId(self.last_id);
-        self.grants.push(Grant { id, terms, uses: 0 });
+        check(&terms)?;
+        let id = GrantId(self.last_id + 1);
+        self.take(Grant::new(id, terms, Given::default()));
         Ok(id)
     }
 
-    /// Takes a grant back, from now on. False: there is none of that name.
-    pub fn revoke(&mut self, id: GrantId) -> bool {
-        let before = self.grants.len();
-        self.grants.retain(|grant| grant.id != id);
-        self.grants.len() < before
+    /// Takes a grant in that was named before. One of the same name is replaced.
+    pub fn take(&mut self, grant: Grant) {
+        self.last_id = self.last_id.max(grant.id.0);
+        match self.grants.iter_mut().find(|known| known.id == grant.id) {
+            Some(known) => *known = grant,
+            None => self.grants.push(grant),
+        }
+    }
+
+    /// The grant of that name.
+    #[must_use]
+    pub fn get(&self, id: GrantId) -> Option<&Grant> {
+        self.grants.iter().find(|grant| grant.id == id)
+    }
+
+    /// The highest name so far.
+    #[must_use]
+    pub fn last_id(&self) -> GrantId {
+        GrantId(self.last_id)
+    }
+
+    /// Takes a grant back, from now on. False: there is none of that name, or it was taken back before.
+    pub fn revoke(&mut self, id: GrantId, by: Revoked) -> bool {
+        let mut grants = self.grants.iter_mut();
+        let found = grants.find(|grant| grant.id == id && grant.revoked.is_none());
+        match found {
+            Some(grant) => {
+                grant.revoked = Some(by);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Counts one call against each of these grants. Called once when the call is dispatched.
@@ -177,11 +215,45 @@ impl Grants {
     }
 }
 
+/// Whether a grant of these terms may be made.
+///
+/// # Errors
+/// As [`Grants::add`].
+pub(super) fn check(terms: &NewGrant) -> Result<(), GrantError> {
+    match &terms.scope {
+        Scope::Prefix(words) => {
+            if let Some(why) = too_wide(words) {
+                let prefix = words.join(" ");
+                return Err(GrantError::PrefixTooWide { prefix, why });
+            }
+        }
+        Scope::Words(words) if words.is_empty() => return Err(GrantError::CoversNothing),
+        Scope::Words(_) | Scope::WholeText(_) | Scope::Tool | Scope::Edits => {}
+    }
+    match terms.uses_max {
+        Some(0) => Err(GrantError::CoversNothing),
+        Some(_) | None => Ok(()),
+    }
+}
+
 impl Grant {
+    /// A grant that nobody has used yet.
+    #[must_use]
+    pub fn new(id: GrantId, terms: NewGrant, given: Given) -> Self {
+        Self {
+            id,
+            terms,
+            uses: 0,
+            given,
+            revoked: None,
+        }
+    }
+
     /// Whether it still covers calls at that moment.
     #[must_use]
     pub fn holds(&self, now: UnixMillis) -> bool {
-        self.terms.expires.is_none_or(|expires| now < expires)
+        self.revoked.is_none()
+            && self.terms.expires.is_none_or(|expires| now < expires)
             && self.terms.uses_max.is_none_or(|max| self.uses < max)
     }
 
@@ -249,7 +321,11 @@ mod tests {
             add(None, None),
         );
         grants.record_use(&[counted]);
-        assert!(grants.revoke(revoked) && !grants.revoke(revoked));
+        let by = || Revoked {
+            by: "someone".to_owned(),
+            at: UnixMillis(1),
+        };
+        assert!(grants.revoke(revoked, by()) && !grants.revoke(revoked, by()));
         let holding = |now| {
             let holding = grants.iter().filter(|grant| grant.holds(UnixMillis(now)));
             holding.map(|grant| grant.id).collect::<Vec<_>>()

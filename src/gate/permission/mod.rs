@@ -5,13 +5,16 @@
 //! is written, `settings` and `policy` for how it is loaded, `subject` for what a call is about, the
 //! patterns for how both meet, `order` for who is heard when.
 
+mod about;
 mod broad;
+mod candidates;
 mod command_pattern;
 mod coverage;
 mod error;
 mod examples;
 mod expiry;
 mod grants;
+mod ground;
 mod host_pattern;
 mod index;
 mod lint;
@@ -19,6 +22,7 @@ mod mode;
 mod order;
 mod param_pattern;
 mod parse;
+mod parts;
 mod path_glob;
 mod path_pattern;
 mod policy;
@@ -32,15 +36,21 @@ mod table;
 mod wild;
 mod words;
 
+pub use about::written_call;
 pub use broad::too_wide;
+pub use candidates::{GrantCandidate, candidates};
 pub use error::{LoadError, RuleError, RuleProblem, SettingsError};
-pub use grants::{Grant, GrantError, GrantId, GrantedTool, Grants, NewGrant, Scope};
+pub use grants::{
+    Given, Grant, GrantError, GrantId, GrantedTool, Grants, NewGrant, Revoked, Scope,
+};
+pub use ground::{Ground, GroundKind};
 pub use lint::{Lint, LintKind, ToolInfo};
 pub use mode::{Mode, ModeBounds, Modes, verdict as mode_verdict};
 pub use order::{
     Answer, Approver, Because, Call, Check, Hook, Settings, Situation, Stage, Step,
     decide as decide_call,
 };
+pub use parts::CommandPart;
 pub use policy::{LoadOptions, Loaded, Policy, RuleRef, SourceText, Trust};
 pub use rule::{RULE_BYTES_MAX, Verdict};
 pub use rule_set::Aliases;
@@ -49,6 +59,8 @@ pub use source::{Origin, Source};
 pub use subject::{Case, CommandSubject, PathSubject, Place, Separator, Subject, View};
 
 use std::sync::Arc;
+
+use super::approval::Consent;
 
 /// What decides besides the call itself, as it is at one step.
 #[derive(Debug, Clone)]
@@ -74,15 +86,28 @@ impl Default for Permissions {
 
 /// Leave to dispatch one call. Only a final decision makes one, and a dispatch uses it up.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Permit(());
+pub struct Permit {
+    grants: Vec<GrantId>,
+}
 
-/// The permit of a call whose decision lets it run.
+impl Permit {
+    /// The grants without which the call would have been asked.
+    #[must_use]
+    pub fn grants(&self) -> &[GrantId] {
+        &self.grants
+    }
+}
+
+/// The permit of a call whose decision lets it run: rules, mode and grants do, or it must be asked and
+/// an approver consented to exactly this.
 ///
 /// # Errors
 /// The answer, if it does not.
-pub fn permit(answer: Answer) -> Result<Permit, Box<Answer>> {
-    match answer.verdict {
-        Verdict::Allow => Ok(Permit(())),
-        Verdict::Ask | Verdict::Deny => Err(Box::new(answer)),
+pub fn permit(answer: Answer, consent: Option<Consent>) -> Result<Permit, Box<Answer>> {
+    match (answer.verdict, consent) {
+        (Verdict::Allow, _) | (Verdict::Ask, Some(_)) => Ok(Permit {
+            grants: answer.grants_used,
+        }),
+        (Verdict::Ask, None) | (Verdict::Deny, _) => Err(Box::new(answer)),
     }
 }

@@ -251,23 +251,11 @@ struct Hearing<'a> {
 
 impl<'a> Hearing<'a> {
     fn new(call: &'a Call<'a>, situation: &'a Situation<'a>) -> Self {
-        let maxima = situation
-            .policies
-            .iter()
-            .filter_map(|policy| policy.max_mode());
-        let bounds = ModeBounds {
-            max: maxima.chain(situation.mode.max).min(),
-            ..situation.mode
-        };
-        let mode = bounds.effective(situation.grants.edits_granted(situation.now));
         Self {
             call,
             situation,
             prepared: Prepared::new(call.subject, call.place),
-            moment: Moment {
-                now: situation.now,
-                mode,
-            },
+            moment: Moment::of(situation),
             steps: Vec::new(),
             lift: None,
             cost: Cost::default(),
@@ -451,9 +439,25 @@ impl<'a> Hearing<'a> {
     }
 }
 
+impl Moment {
+    /// When and in which mode a call is decided.
+    pub(super) fn of(situation: &Situation<'_>) -> Self {
+        let policies = situation.policies.iter();
+        let maxima = policies.filter_map(|policy| policy.max_mode());
+        let bounds = ModeBounds {
+            max: maxima.chain(situation.mode.max).min(),
+            ..situation.mode
+        };
+        Self {
+            now: situation.now,
+            mode: bounds.effective(situation.grants.edits_granted(situation.now)),
+        }
+    }
+}
+
 impl Step {
     /// Whether the allow stage may set this word aside.
-    fn is_liftable(&self) -> bool {
+    pub(super) fn is_liftable(&self) -> bool {
         self.verdict == Verdict::Ask && matches!(self.stage, Stage::ToolCheck | Stage::ModeAndRisk)
     }
 }

@@ -4,7 +4,9 @@
 //! asks the machine anything; what nobody said is unknown, and the unknown never helps an allow rule.
 
 use super::words::plain_words;
-use crate::gate::command::{self, Analysis, AskReason, Opaque, Redirection, analyse};
+use crate::gate::command::{
+    self, Analysis, AskReason, Candidate, Opaque, Redirection, Segment, analyse, candidates,
+};
 
 /// One view of one segment of a command: as written, unwrapped, by its base name and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct CommandSubject {
     ///
     /// Or why nobody can tell what would be executed.
     pub segments_for_allow: Result<Vec<View>, String>,
+    /// What a lasting approval of its segments could be about. Empty: none may be offered.
+    pub lasting: Vec<Candidate>,
 }
 
 impl CommandSubject {
@@ -44,6 +48,7 @@ impl CommandSubject {
                 Ok(_) => Ok(vec![view]),
                 Err(why) => Err(why.to_owned()),
             },
+            lasting: Vec::new(),
         }
     }
 }
@@ -63,7 +68,9 @@ impl CommandSubject {
         Self::of(text, &Analysis::raw_only(text, why))
     }
 
-    fn of(text: &str, analysis: &Analysis) -> Self {
+    /// What a shell would run of a text that was read.
+    #[must_use]
+    pub fn of(text: &str, analysis: &Analysis) -> Self {
         let view = |view: &command::View| View {
             words: view.words.clone(),
             text: view.text.clone(),
@@ -72,6 +79,7 @@ impl CommandSubject {
             text: text.to_owned(),
             views_for_deny: analysis.views().map(|(_, found)| view(found)).collect(),
             segments_for_allow: segments_of(analysis),
+            lasting: candidates(analysis),
         }
     }
 }
@@ -80,30 +88,31 @@ impl CommandSubject {
 fn segments_of(analysis: &Analysis) -> Result<Vec<View>, String> {
     analysis.understood.map_err(|opaque| opaque.to_string())?;
     let segments = analysis.segments.iter();
-    segments
-        .map(|segment| {
-            let told = |reason: AskReason| format!("`{}`: {reason}", segment.source);
-            if segment.after_cd {
-                return Err(format!(
-                    "`{}`: the directory may have changed",
-                    segment.source
-                ));
-            }
-            // No rule can name what is written to yet.
-            if !segment.redirections.iter().all(Redirection::is_harmless) {
-                return Err(format!("`{}`: it writes to a file", segment.source));
-            }
-            let allowed = segment.allow_view().map_err(told)?;
-            // A pattern could leave out what matters here; only the whole text as a rule says it all.
-            match allowed.because {
-                Some(reason) => Err(told(reason)),
-                None => Ok(View {
-                    words: allowed.view.words.clone(),
-                    text: allowed.view.text.clone(),
-                }),
-            }
-        })
-        .collect()
+    segments.map(segment_for_allow).collect()
+}
+
+/// The form of one segment for allow rules, or why they must not be tried.
+pub(super) fn segment_for_allow(segment: &Segment) -> Result<View, String> {
+    let told = |reason: AskReason| format!("`{}`: {reason}", segment.source);
+    if segment.after_cd {
+        return Err(format!(
+            "`{}`: the directory may have changed",
+            segment.source
+        ));
+    }
+    // No rule can name what is written to yet.
+    if !segment.redirections.iter().all(Redirection::is_harmless) {
+        return Err(format!("`{}`: it writes to a file", segment.source));
+    }
+    let allowed = segment.allow_view().map_err(told)?;
+    // A pattern could leave out what matters here; only the whole text as a rule says it all.
+    match allowed.because {
+        Some(reason) => Err(told(reason)),
+        None => Ok(View {
+            words: allowed.view.words.clone(),
+            text: allowed.view.text.clone(),
+        }),
+    }
 }
 
 /// One path, as the model wrote it and as the executor knows it.

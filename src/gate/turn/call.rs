@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::input::{CancelReason, CheckedArguments};
 use crate::gate::admission::RequestedCall;
+use crate::gate::approval::Approval;
 use crate::gate::call::CallState;
 use crate::gate::event::{CallMoved, Progress};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
@@ -90,6 +91,10 @@ pub(super) struct Call {
     pub(super) command: Option<CommandSubject>,
     /// Its command is being analysed.
     pub(super) is_analysed_now: bool,
+    /// What an approver is asked, or was.
+    pub(super) approval: Option<Arc<Approval>>,
+    /// May run, and waits for its batch.
+    pub(super) is_held: bool,
 }
 
 impl Call {
@@ -116,6 +121,8 @@ impl Call {
             reports: Reports::default(),
             command: None,
             is_analysed_now: false,
+            approval: None,
+            is_held: false,
         }
     }
 
@@ -169,8 +176,26 @@ impl Call {
         }
         let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
         let report = self.reports.held.as_ref().map(|_| self.reports.next_at);
-        let due = [self.place_deadline(), stopping, report];
+        let expiry = self.expires_at();
+        let due = [self.place_deadline(), stopping, report, expiry];
         due.into_iter().flatten().min()
+    }
+
+    /// Until when an approver may answer.
+    pub(super) fn expires_at(&self) -> Option<UnixMillis> {
+        let approval = self.approval.as_ref()?;
+        approval.is_pending().then_some(approval.expires_at)?
+    }
+
+    /// How long approvers were waited for, in milliseconds.
+    pub(super) fn approval_ms(&self, now: UnixMillis) -> u64 {
+        self.approval.as_ref().map_or(0, |approval| {
+            let decided = approval
+                .decision
+                .as_ref()
+                .map_or(now, |decision| decision.at);
+            decided.since(approval.created_at)
+        })
     }
 
     /// Until when it may be where it is.

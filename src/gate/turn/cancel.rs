@@ -8,6 +8,7 @@ use super::effect::{Durability, Effect};
 use super::input::{Cancel, CancelReason, CancelScope};
 use super::settle::End;
 use super::{TurnMachine, View};
+use crate::gate::event::RunSummary;
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::record::Record;
 
@@ -32,6 +33,19 @@ impl TurnMachine {
                 let reason = or_sentence(&cancel.reason, "the run was cancelled");
                 self.stop_turn(now, CancelReason::RunEnded, &reason, cancel.grace_ms);
             }
+        }
+    }
+
+    /// The run has ended by something else: what waits for approvers waits in vain.
+    pub(super) fn on_run_ended(&mut self, now: UnixMillis, run: RunSummary) {
+        self.run_ended = Some(run);
+        let waiting: Vec<CallIndex> = self.pending().map(|approval| approval.call).collect();
+        let reason = "the run has ended";
+        for index in &waiting {
+            self.stop_call(*index, now, CancelReason::RunEnded, reason, 0);
+        }
+        if !waiting.is_empty() {
+            self.reject_rest(now);
         }
     }
 

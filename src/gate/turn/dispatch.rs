@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::call::{Call, Place};
 use super::effect::{Claim, Dispatch, Durability, Effect, Withdraw};
 use super::input::{CancelReason, Claimed, Proof, RejectReason};
-use super::judge::judge;
+use super::judge::permit;
 use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
@@ -16,7 +16,7 @@ use crate::gate::call::CallState;
 use crate::gate::event::Attempt;
 use crate::gate::ids::{CallIndex, ToolName, UnixMillis};
 use crate::gate::permission::Permit;
-use crate::gate::record::{DispatchIntent, Record};
+use crate::gate::record::{DispatchIntent, Record, TurnSpec};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
 
@@ -24,7 +24,7 @@ use crate::gate::result::NotExecuted;
 /// and the mode of now.
 ///
 /// The look of a call that was sent before a restart is not its first: it may refuse here.
-fn pass(call: &Call, now: UnixMillis, view: &View<'_>) -> Result<Permit, Refused> {
+fn pass(call: &Call, spec: &TurnSpec, now: UnixMillis, view: &View<'_>) -> Result<Permit, Refused> {
     if let Some(refused) = &call.refusal {
         return Err(refused.clone());
     }
@@ -39,7 +39,7 @@ fn pass(call: &Call, now: UnixMillis, view: &View<'_>) -> Result<Permit, Refused
     };
     let name = &tool.definition.name;
     match view.registry.is_unchanged(name, &tool.digest) {
-        true => judge(call, tool, now, view),
+        true => permit(call, tool, spec, now, view),
         false => Err(changed(name)),
     }
 }
@@ -49,11 +49,8 @@ impl TurnMachine {
     ///
     /// Stops at the first call that cannot start, so that an exclusive one is not passed for ever.
     pub(super) fn claim_ready(&mut self, now: UnixMillis, view: &View<'_>) {
-        let parallel = self
-            .spec
-            .request
-            .max_parallel
-            .map_or(usize::MAX, |max| max as usize);
+        let parallel = self.spec.max_parallel();
+        let parallel = parallel.map_or(usize::MAX, |max| max as usize);
         while let Some(&index) = self.ready.front() {
             let Some(call) = self.calls.get(index.get()) else {
                 break;
@@ -149,7 +146,7 @@ impl TurnMachine {
         view: &View<'_>,
     ) -> Option<Permit> {
         let call = self.calls.get(index.get())?;
-        let refused = match pass(call, now, view) {
+        let refused = match pass(call, &self.spec, now, view) {
             Ok(permit) => return Some(permit),
             Err(refused) => refused,
         };
@@ -160,8 +157,10 @@ impl TurnMachine {
         None
     }
 
-    /// A call that waits for a tool that is no longer there, or that the rules deny now, waits in vain.
+    /// A call that waits for a tool that is no longer there, or that the rules deny now, waits in vain;
+    /// one that waits for an approver may not have to.
     pub(super) fn on_tools_changed(&mut self, now: UnixMillis, view: &View<'_>) {
+        self.decide_waiting_again(now, view);
         for position in 0..self.calls.len() {
             let waiting = self.calls.get(position).filter(|call| {
                 call.state == CallState::Scheduled

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use super::input::{CancelReason, CheckedArguments};
+use crate::gate::approval::{Approval, Outcome};
 use crate::gate::event::Event;
 use crate::gate::ids::{CallIndex, ExecutionId};
-use crate::gate::permission::Permit;
+use crate::gate::permission::{Grant, Permit};
 use crate::gate::record::{Record, TurnSpec};
 use crate::gate::tool::SharedTool;
 
@@ -22,6 +23,8 @@ pub enum Effect {
         /// When it must be on the disk.
         when: Durability,
     },
+    /// Show approvals as they are now.
+    ShowApprovals(Vec<Arc<Approval>>),
     /// Tell the readers.
     Announce(Event),
     /// Cut a command up. Answered by `CommandAnalysed`, whatever becomes of it.
@@ -42,6 +45,10 @@ pub enum Effect {
         /// The attempt that answered.
         attempt: u32,
     },
+    /// Grants hold from now on; they are recorded.
+    Grant(Vec<Grant>),
+    /// Tell the approver what became of the decision.
+    Answer(Box<Outcome>),
     /// The turn has ended; nothing follows.
     Finish,
 }

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::decide::Decided;
 use crate::gate::event::{Attempt, OutputChunk, Progress, RunSummary};
 use crate::gate::ids::{CallIndex, InstanceId};
 use crate::gate::permission::CommandSubject;
@@ -80,7 +81,9 @@ pub enum Input {
     CancelRequested(Cancel),
     /// Something else has ended the turn's run.
     RunEnded(RunSummary),
-    /// Tools came, changed or went, or the rules are others now.
+    /// An approver decided.
+    Decided(Box<Decided>),
+    /// Tools came, changed or went, or rules, mode or grants are others now.
     ToolsChanged,
     /// A moment that [`deadline`](super::TurnMachine::deadline) named has come.
     DeadlineReached,

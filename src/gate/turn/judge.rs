@@ -1,27 +1,24 @@
-//! Stage F: may the call run, by rules, mode and risk?
+//! Stage F: may the call run, by rules, mode, risk, grants and consent?
 //!
-//! Asked when the turn decides and again before every send, each time with the rules of that moment.
-//! Never keeps an answer: a permit is used up by the dispatch that it was made for.
-
-use std::borrow::Cow;
+//! Asked when the turn decides, whenever anything of that changes, and again before every send. Never
+//! keeps an answer: a permit is used up by the dispatch that it was made for.
 
 use super::call::{Call, Place};
 use super::effect::{Analyse, Effect};
 use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
-use crate::gate::call::CallState;
-use crate::gate::command::Opaque;
-use crate::gate::event::Event;
+use crate::gate::approval::ApprovalState;
 use crate::gate::ids::{CallIndex, UnixMillis};
-use crate::gate::json::{Document, Value};
+use crate::gate::json::Document;
 use crate::gate::permission::{
-    self, Answer, Approver, Because, Check, CommandSubject, GrantedTool, Grants, Hook, ModeBounds,
-    PathSubject, Permit, Situation, Subject,
+    self, Answer, Approver, Because, Check, CommandSubject, GrantCandidate, GrantedTool, Hook,
+    Permit, Situation, Subject, Verdict,
 };
+use crate::gate::record::TurnSpec;
 use crate::gate::refusal::{Refusal, RuleDenial};
 use crate::gate::result::NotExecuted;
-use crate::gate::tool::{DeclaredSubject, SubjectKind, Tool};
+use crate::gate::tool::Tool;
 
 impl TurnMachine {
     /// Has the commands of the calls cut up. False: there are none, so all can be decided now.
@@ -68,52 +65,102 @@ impl TurnMachine {
 }
 
 impl TurnMachine {
-    /// Ends every call that is refused, and lets the others run.
+    /// Ends every call that is refused, freezes the batch if any must be asked, and lets the others go.
     pub(super) fn decide_all(&mut self, now: UnixMillis, view: &View<'_>) {
+        let mut asked = Vec::new();
         for position in 0..self.calls.len() {
-            self.decide(position, now, view);
+            asked.extend(self.decide(position, now, view));
         }
+        self.freeze(asked, now, view);
     }
 
-    fn decide(&mut self, position: usize, now: UnixMillis, view: &View<'_>) {
-        let Some(call) = self.calls.get_mut(position) else {
-            return;
-        };
+    /// Decides one call. Some: it must be asked, and was not asked before.
+    fn decide(&mut self, position: usize, now: UnixMillis, view: &View<'_>) -> Option<Asked> {
+        let call = self.calls.get_mut(position)?;
         // What was sent before a restart was decided then.
         if !call.is_open() || matches!(call.place, Place::Expected { .. }) {
-            return;
+            return None;
         }
-        let refused = match (call.refusal.take(), &call.tool) {
-            (Some(refused), _) => Some(refused),
-            (None, Some(tool)) => judge(call, tool, now, view).err(),
-            // A call without a tool was refused.
-            (None, None) => return,
-        };
-        if let Some(refused) = refused {
+        if let Some(refused) = call.refusal.take() {
             self.end(position, now, End::refused(refused.refusal, refused.why));
-            return;
+            return None;
         }
-        let index = call.index;
-        let moved = call.move_to(CallState::Scheduled, Cow::Borrowed(""));
-        self.announce.push(Event::CallMoved(moved));
-        self.ready.push_back(index);
+        // A call without a tool was refused.
+        let tool = call.tool.clone()?;
+        let is_asked_already = call.approval.is_some();
+        let approver = match is_asked_already {
+            true => Approver::Expected,
+            false => view.session.approver,
+        };
+        let case = Case {
+            call,
+            tool: &tool,
+            view,
+            now,
+            approver,
+        };
+        let (answer, candidates) = case.judge(Wanted::Candidates);
+        match answer.verdict {
+            Verdict::Ask if !is_asked_already => {
+                return Some(Asked {
+                    position,
+                    answer,
+                    candidates,
+                });
+            }
+            Verdict::Ask => self.wait_on(position, now),
+            Verdict::Allow => {
+                self.approve_by(position, now, answer.ground(case_revision(view)));
+                self.let_run(position);
+            }
+            Verdict::Deny => self.deny_by(position, now, &tool, &answer, view),
+        }
+        None
     }
+
+    /// The rules or the mode deny a call, whoever was asked.
+    pub(super) fn deny_by(
+        &mut self,
+        position: usize,
+        now: UnixMillis,
+        tool: &Tool,
+        answer: &Answer,
+        view: &View<'_>,
+    ) {
+        let ground = answer.ground(case_revision(view));
+        self.close_by(position, now, ApprovalState::Denied, ground);
+        let refused = refused(tool, answer);
+        self.end(position, now, End::refused(refused.refusal, refused.why));
+    }
+}
+
+/// A call that must be asked.
+pub(super) struct Asked {
+    pub(super) position: usize,
+    pub(super) answer: Answer,
+    pub(super) candidates: Vec<GrantCandidate>,
+}
+
+pub(super) fn case_revision(view: &View<'_>) -> u64 {
+    view.permissions.policy.revision()
 }
 
 /// The command of a call whose tool runs commands that this gate can read.
 fn command_of(call: &Call, view: &View<'_>) -> Option<String> {
     let tool = call.tool.as_ref()?;
-    let declared = tool.definition.subject.as_ref()?;
-    if declared.kind != Some(SubjectKind::Command) || !is_bash(declared) {
-        return None;
-    }
-    let document = document_of(call, view)?;
-    let text = document.root().pointer(&declared.pointer)?.as_str()?;
-    Some(text.to_owned())
+    // Most tools run no commands: their arguments need not be read again.
+    tool.definition.subject.as_ref()?;
+    command_in(tool, &document_of(call, view)?)
 }
 
-fn is_bash(declared: &DeclaredSubject) -> bool {
-    matches!(declared.dialect.as_str(), "" | "bash" | "sh")
+/// The command in the arguments of a tool that runs commands which this gate can read.
+pub fn command_in(tool: &Tool, arguments: &Document) -> Option<String> {
+    let declared = tool.definition.subject.as_ref()?;
+    if !declared.is_readable_command() {
+        return None;
+    }
+    let text = arguments.root().pointer(&declared.pointer)?.as_str()?;
+    Some(text.to_owned())
 }
 
 fn document_of(call: &Call, view: &View<'_>) -> Option<Document> {
@@ -122,49 +169,107 @@ fn document_of(call: &Call, view: &View<'_>) -> Option<Document> {
     Document::parse_object(&arguments.text, view.json).ok()
 }
 
-/// The permit of a call, or why it does not run.
-pub(super) fn judge(
+/// The permit of a call, or why it does not run now.
+pub(super) fn permit(
     call: &Call,
     tool: &Tool,
+    spec: &TurnSpec,
     now: UnixMillis,
     view: &View<'_>,
 ) -> Result<Permit, Refused> {
-    // Most deployments begin without rules; then nothing about the arguments can matter.
-    let matters = tool.definition.subject.is_some() || !view.permissions.policy.is_empty();
-    let document = matters.then(|| document_of(call, view)).flatten();
-    let root = document.as_ref().map(Document::root);
-    let subject = subject_of(tool, root, call.command.as_ref());
-    let granted = GrantedTool {
+    let consent = call.approval.as_ref().zip(call.arguments.as_ref());
+    let consent = consent.and_then(|(approval, arguments)| approval.consent(spec, &arguments.text));
+    let case = Case {
+        call,
+        tool,
+        view,
+        now,
+        approver: match consent {
+            Some(_) => Approver::Expected,
+            None => Approver::None,
+        },
+    };
+    let (answer, _) = case.judge(Wanted::Answer);
+    permission::permit(answer, consent).map_err(|answer| refused(tool, &answer))
+}
+
+/// Whether what could be granted is wanted beside the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Answer,
+    Candidates,
+}
+
+/// One call being decided.
+pub(super) struct Case<'a> {
+    pub(super) call: &'a Call,
+    pub(super) tool: &'a Tool,
+    pub(super) view: &'a View<'a>,
+    pub(super) now: UnixMillis,
+    pub(super) approver: Approver,
+}
+
+impl Case<'_> {
+    /// What rules, mode and grants say; for a call that must be asked, what could be granted.
+    pub(super) fn judge(&self, wanted: Wanted) -> (Answer, Vec<GrantCandidate>) {
+        let Case {
+            call, tool, view, ..
+        } = *self;
+        let definition = &tool.definition;
+        // Most deployments begin without rules; then nothing about the arguments can matter.
+        let matters = definition.subject.is_some()
+            || view.turn_rules.is_some()
+            || !view.permissions.policy.is_empty();
+        let document = matters.then(|| document_of(call, view)).flatten();
+        let root = document.as_ref().map(Document::root);
+        let subject = Subject::of_call(definition.subject.as_ref(), root, call.command.as_ref());
+        let granted = granted_tool(tool);
+        let place = permission::Place {
+            cwd: view.session.cwd.map(str::to_owned),
+            ..permission::Place::default()
+        };
+        let asked = permission::Call {
+            tool: &granted,
+            kind: definition.kind,
+            risk: tool.risk,
+            skip_permission: definition.skip_permission,
+            arguments: root,
+            subject: &subject,
+            place: &place,
+        };
+        let situation = Situation {
+            now: self.now,
+            mode: view.session.mode,
+            policies: match view.turn_rules {
+                Some(own) => &[&view.permissions.policy, own],
+                None => &[&view.permissions.policy],
+            },
+            grants: view.session.grants,
+            hook: Hook::default(),
+            check: Check::default(),
+            approver: self.approver,
+            settings: view.permissions.settings,
+        };
+        let answer = permission::decide_call(&asked, &situation);
+        let candidates = match (answer.verdict, wanted) {
+            (Verdict::Ask, Wanted::Candidates) => {
+                permission::candidates(&asked, &situation, &answer)
+            }
+            (Verdict::Ask | Verdict::Allow | Verdict::Deny, _) => Vec::new(),
+        };
+        (answer, candidates)
+    }
+}
+
+pub(super) fn granted_tool(tool: &Tool) -> GrantedTool {
+    GrantedTool {
         name: tool.definition.name.clone(),
         owner: tool.owner.clone(),
         digest: tool.digest,
-    };
-    let place = permission::Place::default();
-    let asked = permission::Call {
-        tool: &granted,
-        kind: tool.definition.kind,
-        risk: tool.risk,
-        skip_permission: tool.definition.skip_permission,
-        arguments: root,
-        subject: &subject,
-        place: &place,
-    };
-    let permissions = view.permissions;
-    let situation = Situation {
-        now,
-        mode: ModeBounds::of(permissions.mode),
-        policies: &[&permissions.policy],
-        grants: &Grants::default(),
-        hook: Hook::default(),
-        check: Check::default(),
-        approver: Approver::None,
-        settings: permissions.settings,
-    };
-    permission::permit(permission::decide_call(&asked, &situation))
-        .map_err(|answer| refused(tool, &answer))
+    }
 }
 
-fn refused(tool: &Tool, answer: &Answer) -> Refused {
+pub(super) fn refused(tool: &Tool, answer: &Answer) -> Refused {
     let name = tool.definition.name.to_string();
     match &answer.decided_by.because {
         Because::Rule(rule) | Because::Untried(rule) => Refused {
@@ -194,51 +299,5 @@ fn refused(tool: &Tool, answer: &Answer) -> Refused {
             refusal: Refusal::ApprovalUnavailable { name },
             why: NotExecuted::ApprovalUnavailable,
         },
-    }
-}
-
-/// What the call is about. An argument of another type than declared counts as left out.
-fn subject_of(
-    tool: &Tool,
-    arguments: Option<Value<'_>>,
-    command: Option<&CommandSubject>,
-) -> Subject {
-    let Some(declared) = &tool.definition.subject else {
-        return Subject::Undeclared;
-    };
-    let value = arguments.and_then(|root| root.pointer(&declared.pointer));
-    let Some(value) = value else {
-        return Subject::Absent;
-    };
-    if declared.kind == Some(SubjectKind::Path) {
-        return paths_of(value);
-    }
-    let Some(text) = value.as_str() else {
-        return Subject::Absent;
-    };
-    match declared.kind {
-        Some(SubjectKind::Command) => Subject::Command(match (command, is_bash(declared)) {
-            (Some(command), true) => command.clone(),
-            (None, true) => CommandSubject::unread(text, Opaque::TimedOut),
-            (_, false) => CommandSubject::unread(text, Opaque::Unsupported),
-        }),
-        Some(SubjectKind::Url) => Subject::Url(text.to_owned()),
-        Some(SubjectKind::Text | SubjectKind::Path) | None => Subject::Text(text.to_owned()),
-    }
-}
-
-/// One path or a list of them. Anything else in the list: nobody can tell what is touched.
-fn paths_of(value: Value<'_>) -> Subject {
-    let path = |text: &str| PathSubject {
-        given: text.to_owned(),
-        canonical: None,
-    };
-    if let Some(text) = value.as_str() {
-        return Subject::Paths(vec![path(text)]);
-    }
-    let texts: Option<Vec<_>> = value.items().map(|item| item.as_str().map(path)).collect();
-    match texts {
-        Some(paths) if !paths.is_empty() => Subject::Paths(paths),
-        Some(_) | None => Subject::Absent,
     }
 }

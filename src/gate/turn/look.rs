@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 use super::input::CheckedArguments;
 use super::{TurnMachine, View};
-use crate::gate::admission::{RequestedCall, TurnRequest};
+use crate::gate::admission::RequestedCall;
 use crate::gate::json::Document;
+use crate::gate::record::TurnSpec;
 use crate::gate::refusal::Refusal;
 use crate::gate::result::{Digest, NotExecuted};
 use crate::gate::tool::SharedTool;
@@ -31,7 +32,7 @@ impl TurnMachine {
         };
         call.refusal = None;
         let requested = &asked.call;
-        let found = find_tool(asked, &spec.request, view);
+        let found = find_tool(asked, &spec, view);
         let tool = match found {
             Ok(tool) => tool,
             Err(refused) => {
@@ -64,18 +65,18 @@ fn invalid(refusal: Refusal) -> Refused {
 
 fn find_tool(
     asked: &RequestedCall,
-    request: &TurnRequest,
+    spec: &TurnSpec,
     view: &View<'_>,
 ) -> Result<SharedTool, Refused> {
     let name = &asked.call.name;
-    let toolset = request.toolset.as_deref();
+    let toolset = spec.toolset();
     let not_found = || Refused {
         refusal: Refusal::ToolNotFound {
             name: name.to_string(),
         },
         why: NotExecuted::NotFound,
     };
-    if request.snapshot.is_none() {
+    if spec.request.snapshot.is_none() {
         return view
             .registry
             .look_up(name, toolset)

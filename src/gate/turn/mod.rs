@@ -3,12 +3,15 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `judge`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for what follows a restart.
+//! them: `look`, `judge`, `freeze`, `decide`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for
+//! what follows a restart.
 
 mod call;
 mod cancel;
+mod decide;
 mod dispatch;
 mod effect;
+mod freeze;
 mod input;
 mod judge;
 mod look;
@@ -19,17 +22,20 @@ mod settle;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use decide::Decided;
 pub use effect::{Analyse, Claim, Dispatch, Durability, Effect, Expect, Withdraw};
 pub use input::{
     Cancel, CancelReason, CancelScope, CheckedArguments, Claimed, Input, Proof, RejectReason, Reply,
 };
+pub use judge::command_in;
 
+use super::approval::Approval;
 use super::call::CallState;
 use super::event::{AcceptedCall, Event, RunSummary, TurnAccepted};
 use super::ids::{CallId, CallIndex, ToolName, UnixMillis};
 use super::json::JsonLimits;
 use super::limits::Limits;
-use super::permission::Permissions;
+use super::permission::{Approver, Grants, ModeBounds, Permissions, Policy};
 use super::record::{Record, TurnSpec};
 use super::registry::Registry;
 use super::result::CallResult;
@@ -50,6 +56,23 @@ pub struct TurnSettings {
     pub attempts_max: u32,
 }
 
+/// The session of a turn, as it is at one step.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionView<'a> {
+    /// What bounds its mode.
+    pub mode: ModeBounds,
+    /// What approvers gave it, those of its parents included where it has them.
+    pub grants: &'a Grants,
+    /// Whether somebody can be asked.
+    pub approver: Approver,
+    /// How long an approval waits, in milliseconds. Zero: for ever.
+    pub approval_ttl_ms: u64,
+    /// Working directory of its tools.
+    pub cwd: Option<&'a str>,
+    /// How many more calls may begin to wait for approvers.
+    pub approvals_room: usize,
+}
+
 /// The world as it is at one step.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
@@ -61,8 +84,12 @@ pub struct View<'a> {
     pub json: &'a JsonLimits,
     /// The waits.
     pub settings: &'a TurnSettings,
-    /// The rules and the mode.
+    /// The rules.
     pub permissions: &'a Permissions,
+    /// The rules that came with the turn.
+    pub turn_rules: Option<&'a Policy>,
+    /// The session.
+    pub session: SessionView<'a>,
 }
 
 /// One turn on its way.
@@ -86,6 +113,16 @@ pub struct TurnMachine {
     ended: bool,
     /// Calls that this step ended; told once their record stands.
     ended_now: Vec<CallIndex>,
+    /// Some call may run and waits for its batch.
+    has_held: bool,
+    /// Since when only people are awaited.
+    suspended_since: Option<UnixMillis>,
+    /// How long only people were awaited before that, in milliseconds.
+    suspended_ms: u64,
+    /// Approvals that this step changed.
+    changed: Vec<CallIndex>,
+    /// Approvals to be shown as they are now, once that is recorded.
+    shown: Vec<Arc<Approval>>,
     persist: Vec<Effect>,
     announce: Vec<Event>,
     act: Vec<Effect>,
@@ -113,6 +150,11 @@ impl TurnMachine {
             begun: false,
             ended: false,
             ended_now: Vec::new(),
+            has_held: false,
+            suspended_since: None,
+            suspended_ms: 0,
+            changed: Vec::new(),
+            shown: Vec::new(),
             persist: Vec::new(),
             announce: Vec::new(),
             act: Vec::new(),
@@ -149,12 +191,9 @@ impl TurnMachine {
         self.calls.get(call.get())?.result.as_ref()
     }
 
-    /// What the turn waits for, for people: `executor` or `tool`.
-    pub fn waits_for(&self) -> &'static str {
-        match self.calls.iter().any(|call| call.is_waiting()) {
-            true => "executor",
-            false => "tool",
-        }
+    /// What an approver is asked about a call, or was.
+    pub fn approval_of(&self, call: CallIndex) -> Option<&Arc<Approval>> {
+        self.calls.get(call.get())?.approval.as_ref()
     }
 
     /// When to tell the machine that a moment has come. None: nothing is due.
@@ -169,11 +208,12 @@ impl TurnMachine {
     }
 
     fn turn_deadline(&self) -> Option<UnixMillis> {
-        if self.cancelling.is_some() {
+        // Whoever decides may take days.
+        if self.cancelling.is_some() || self.suspended_since.is_some() {
             return None;
         }
-        let timeout = self.spec.request.timeout_ms?;
-        Some(self.spec.accepted_at.plus(u64::from(timeout)))
+        let timeout = u64::from(self.spec.request.timeout_ms?);
+        Some(self.spec.accepted_at.plus(timeout + self.suspended_ms))
     }
 
     /// Takes one input and says what to do, in order.
@@ -204,13 +244,16 @@ impl TurnMachine {
             Input::ExecutorRejected { of, reason } => self.on_rejected(now, of, reason, view),
             Input::ExecutorLost { of, proof } => self.on_lost(now, of, proof, view),
             Input::CancelRequested(cancel) => self.on_cancel(now, &cancel),
-            Input::RunEnded(run) => self.run_ended = Some(run),
+            Input::RunEnded(run) => self.on_run_ended(now, run),
+            Input::Decided(decided) => self.on_decided(now, *decided, view),
             Input::ToolsChanged => self.on_tools_changed(now, view),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
         // Whatever ended may have made room for the next.
+        self.let_go();
         self.claim_ready(now, view);
         self.settle(now);
+        self.note_suspension(now);
         self.take_effects()
     }
 
@@ -244,6 +287,7 @@ impl TurnMachine {
                 })
                 .collect(),
             round: self.spec.round,
+            batch_policy: self.spec.batch_policy,
         };
         self.announce.push(Event::Accepted(Arc::new(accepted)));
     }
@@ -255,11 +299,14 @@ impl TurnMachine {
         });
     }
 
-    /// The one order in which everything leaves a step: record, tell, do.
+    /// The one order in which everything leaves a step: record, show, tell, do.
     fn take_effects(&mut self) -> Vec<Effect> {
         let count = self.persist.len() + self.announce.len() + self.act.len() + 1;
         let mut effects = Vec::with_capacity(count);
         effects.append(&mut self.persist);
+        if !self.shown.is_empty() {
+            effects.push(Effect::ShowApprovals(std::mem::take(&mut self.shown)));
+        }
         effects.extend(self.announce.drain(..).map(Effect::Announce));
         effects.append(&mut self.act);
         if self.ended {

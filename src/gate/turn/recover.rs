@@ -5,16 +5,20 @@
 
 use std::sync::Arc;
 
-use super::call::{Place, Stopping};
+use super::call::{Call, Place, Stopping};
 use super::effect::{Durability, Effect, Expect};
-use super::input::CancelReason;
+use super::input::{CancelReason, CheckedArguments};
+use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
+use crate::gate::approval::BatchPolicy;
 use crate::gate::call::CallState;
 use crate::gate::event::Attempt;
 use crate::gate::ids::UnixMillis;
+use crate::gate::json::Document;
 use crate::gate::record::{Record, StoredTurn};
-use crate::gate::result::CallOutcome;
+use crate::gate::refusal::Refusal;
+use crate::gate::result::{CallOutcome, Digest, NotExecuted};
 
 impl TurnMachine {
     /// The machine of a turn that had not ended when the process died.
@@ -28,6 +32,11 @@ impl TurnMachine {
                     instance: intent.instance.clone(),
                     until: UnixMillis(u64::MAX),
                 };
+            }
+        }
+        for approval in &stored.approvals {
+            if let Some(call) = machine.calls.get_mut(approval.call.get()) {
+                call.approval = Some(approval.clone());
             }
         }
         for (index, result) in &stored.results {
@@ -49,6 +58,11 @@ impl TurnMachine {
     }
 
     pub(super) fn on_recovered(&mut self, now: UnixMillis, view: &View<'_>) {
+        // How long exactly people were awaited is not written down: a turn gets more time rather than
+        // less.
+        let approvals = self.calls.iter().filter_map(|call| call.approval.as_ref());
+        let asked_at = approvals.map(|approval| approval.created_at).min();
+        self.suspended_ms = asked_at.map_or(0, |asked_at| now.since(asked_at));
         if let Some(reason) = self.cancelling.clone() {
             self.end_cancelled(now, &reason, view);
             return;
@@ -74,9 +88,18 @@ impl TurnMachine {
     /// Looks at a call that another process may have sent without a word on the disk.
     fn look_again(&mut self, position: usize, view: &View<'_>) {
         self.look(position, view);
+        let was_frozen = self.was_frozen();
         if let Some(call) = self.calls.get_mut(position) {
-            call.may_have_run = call.refusal.is_none() && call.is_repeatable();
+            call.may_have_run = call.refusal.is_none() && call.is_repeatable() && !was_frozen;
+            put_edited(call, view);
         }
+    }
+
+    /// Whether nothing of the batch can have been sent, since an approver was awaited.
+    fn was_frozen(&self) -> bool {
+        let mut approvals = self.calls.iter().filter_map(|call| call.approval.as_ref());
+        self.spec.batch_policy != BatchPolicy::EagerSafe
+            && approvals.any(|approval| approval.is_pending())
     }
 
     /// A cancelled turn does not go on: whatever has not ended, ends.
@@ -156,4 +179,29 @@ impl TurnMachine {
             Durability::BeforeAnnounce,
         )
     }
+}
+
+/// An approver put other arguments in place of the model's own.
+fn put_edited(call: &mut Call, view: &View<'_>) {
+    let Some(edited) = call.approval.as_ref().and_then(|approval| {
+        let decision = approval.decision.as_ref()?;
+        decision.edited.clone()
+    }) else {
+        return;
+    };
+    let Some(tool) = &call.tool else {
+        return;
+    };
+    // They passed when they were put in; the schema may be another one now.
+    let checked = Document::parse_object(&edited, view.json)
+        .map_err(Refusal::from)
+        .and_then(|document| tool.schema.check(&document).map_err(Refusal::from));
+    call.arguments = Some(CheckedArguments {
+        digest: Digest::of(&edited),
+        text: edited,
+    });
+    call.refusal = checked.err().map(|refusal| Refused {
+        refusal,
+        why: NotExecuted::InvalidCall,
+    });
 }

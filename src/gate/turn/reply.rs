@@ -143,6 +143,10 @@ impl TurnMachine {
         let Some(call) = self.calls.get(position) else {
             return;
         };
+        if call.expires_at().is_some_and(|expires| expires <= now) {
+            self.expire(position, now);
+            return;
+        }
         let place_is_due = call.place_deadline().is_some_and(|due| due <= now);
         // Whatever is due for a call that must stop ends it as stopped.
         if let Some(stopping) = call.stopping.clone()

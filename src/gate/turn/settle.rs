@@ -9,10 +9,11 @@ use std::sync::Arc;
 use super::TurnMachine;
 use super::call::{Call, Place, Stopping};
 use super::effect::{Durability, Effect};
+use crate::gate::approval::{ApprovalState, Decision};
 use crate::gate::call::CallState;
 use crate::gate::event::{Event, RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
 use crate::gate::ids::UnixMillis;
-use crate::gate::record::Record;
+use crate::gate::record::{Record, TurnSpec};
 use crate::gate::refusal::{CallError, Refusal};
 use crate::gate::result::{
     CallEffect, CallOutcome, CallResult, CallTiming, NotExecuted, Settled, ToolResult,
@@ -106,6 +107,15 @@ impl End {
         }
     }
 
+    /// An approver gave the result in the tool's place.
+    pub(super) fn answered_by_approver(settled: Settled) -> Self {
+        Self {
+            effect: CallEffect::NotExecuted,
+            not_executed: Some(NotExecuted::AnsweredByApprover),
+            ..Self::answered(settled)
+        }
+    }
+
     /// What is left to say when an earlier attempt may have acted.
     fn after_an_earlier_attempt(self) -> Self {
         match self.effect {
@@ -118,8 +128,9 @@ impl End {
         }
     }
 
-    fn into_result(self, call: &Call, received_at: UnixMillis, now: UnixMillis) -> CallResult {
+    fn into_result(self, call: &Call, spec: &TurnSpec, now: UnixMillis) -> CallResult {
         CallResult {
+            approval: call.approval.as_ref().map(|_| spec.approval_id(call.index)),
             call_id: call.call_id.clone(),
             tool: call.tool_name.clone(),
             outcome: self.outcome,
@@ -134,9 +145,10 @@ impl End {
             sanitised: self.answer.sanitised,
             attempts: call.attempts,
             timing: CallTiming {
-                received_at,
+                received_at: spec.accepted_at,
                 started_at: call.started_at,
                 finished_at: now,
+                approval_ms: call.approval_ms(now),
                 queue_ms: call.queue_ms,
             },
             arguments_digest: call.arguments.as_ref().map(|arguments| arguments.digest),
@@ -145,9 +157,28 @@ impl End {
 }
 
 impl TurnMachine {
+    /// Moves a call that no executor runs through the states of one that is run.
+    pub(super) fn pass_through(&mut self, position: usize) {
+        for next in [CallState::Scheduled, CallState::Executing] {
+            if let Some(call) = self.calls.get_mut(position) {
+                let moved = call.move_to(next, Cow::Borrowed(""));
+                self.announce.push(Event::CallMoved(moved));
+            }
+        }
+    }
+
     /// Gives a call its one result.
     pub(super) fn end(&mut self, position: usize, now: UnixMillis, end: End) {
-        let received_at = self.spec.accepted_at;
+        // Whatever ends a call that still waits ends its approval.
+        self.close(
+            position,
+            ApprovalState::Cancelled,
+            Decision {
+                at: now,
+                ..Decision::default()
+            },
+        );
+        let spec = self.spec.clone();
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
@@ -178,7 +209,7 @@ impl TurnMachine {
         let moved = call.move_to(next, code);
         call.place = Place::Home;
         call.stopping = None;
-        call.result = Some(Arc::new(end.into_result(call, received_at, now)));
+        call.result = Some(Arc::new(end.into_result(call, &spec, now)));
         self.ended_now.push(call.index);
         self.open = self.open.saturating_sub(1);
         self.announce.push(Event::CallMoved(moved));
@@ -186,6 +217,7 @@ impl TurnMachine {
 
     /// Leaves true after every step: what ended is recorded, told and acknowledged, in that order.
     pub(super) fn settle(&mut self, now: UnixMillis) {
+        self.record_approvals();
         let ended_now = std::mem::take(&mut self.ended_now);
         for &index in &ended_now {
             let Some(call) = self.calls.get_mut(index.get()) else {
@@ -220,10 +252,11 @@ impl TurnMachine {
             let Some(result) = &call.result else {
                 continue;
             };
-            if result.attempts == 0 {
+            // What a person decided is not found again by looking.
+            if result.attempts == 0 && call.approval.is_none() {
                 continue;
             }
-            if !call.is_repeatable() {
+            if !call.is_repeatable() || call.approval.is_some() {
                 when = Durability::BeforeAnnounce;
             }
             results.push((index, result.clone()));
@@ -273,7 +306,8 @@ impl TurnMachine {
     /// The end of a run, and of calls that must not run twice, is on the disk before it is told.
     fn end_durability(&self, completed: &TurnCompleted) -> Durability {
         let run_ended = completed.run.state != RunState::Active;
-        let ran_once = |call: &Call| call.attempts > 0 && !call.is_repeatable();
+        let ran_once =
+            |call: &Call| call.approval.is_some() || call.attempts > 0 && !call.is_repeatable();
         match run_ended || self.calls.iter().any(ran_once) {
             true => Durability::BeforeAnnounce,
             false => Durability::After,

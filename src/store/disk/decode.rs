@@ -9,12 +9,13 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::numbers::{self, content};
-use super::{Kind, Unreadable};
+use super::{Kind, Unreadable, approval};
 use crate::gate::admission::{RequestedCall, Trace, TurnRequest};
 use crate::gate::call::ToolCall;
 use crate::gate::event::{RunSummary, TurnCompleted};
 use crate::gate::ids::{
-    BatchId, CallId, CallIndex, InstanceId, RunId, SessionId, ToolName, TurnId, TurnKey, UnixMillis,
+    ApprovalId, BatchId, CallId, CallIndex, InstanceId, RunId, SessionId, ToolName, TurnId,
+    TurnKey, UnixMillis,
 };
 use crate::gate::record::{DispatchIntent, TurnSpec};
 use crate::gate::refusal::{CallError, RESERVED_CODES};
@@ -36,7 +37,22 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Fact, Unreadable> {
         | Kind::CallsEnded
         | Kind::Cancelling
         | Kind::Ended
-        | Kind::Recovered) => of_turn(kind, entry),
+        | Kind::Recovered
+        | Kind::ApprovalsAsked
+        | Kind::ApprovalsChanged) => of_turn(kind, entry),
+        Kind::SessionPut => {
+            let session = entry.session_record;
+            let session = session.ok_or(Unreadable::Missing("session_record"))?;
+            Ok(Fact::SessionPut(Box::new(approval::session_from(session)?)))
+        }
+        Kind::GrantsPut => {
+            let grants = entry.grants.into_iter().map(approval::grant_from);
+            Ok(Fact::GrantsPut {
+                session: SessionId::trusted(entry.session),
+                grants: grants.collect::<Result<_, _>>()?,
+                at: UnixMillis(entry.at),
+            })
+        }
         Kind::RunEnded | Kind::RunSeen => {
             let run = entry.run_state.ok_or(Unreadable::Missing("run_state"))?;
             Ok(Fact::Run(run_of(run, &entry.session, &entry.run)?))
@@ -111,11 +127,22 @@ fn of_turn(kind: Kind, entry: super::Entry) -> Result<Fact, Unreadable> {
             TurnFact::Ended(Arc::new(completed_of(completed, run)?))
         }
         Kind::Recovered => TurnFact::Recovered { epoch: entry.epoch },
+        Kind::ApprovalsAsked => {
+            let approvals = entry.approvals.into_iter().map(approval::approval_from);
+            TurnFact::ApprovalsAsked(approvals.collect::<Result<_, _>>()?)
+        }
+        Kind::ApprovalsChanged => {
+            let changes = entry.approval_changes.into_iter();
+            let changes = changes.map(approval::change_from);
+            TurnFact::ApprovalsChanged(changes.collect::<Result<_, _>>()?)
+        }
         Kind::RunEnded
         | Kind::ToolRegistered
         | Kind::ToolRemoved
         | Kind::ToolsetPut
         | Kind::ToolsetDeleted
+        | Kind::SessionPut
+        | Kind::GrantsPut
         | Kind::RunSeen => return Err(Unreadable::Missing("turn")),
     };
     Ok(Fact::Turn { key, at, fact })
@@ -137,6 +164,15 @@ fn spec_of(
             toolset: accepted.toolset,
             snapshot: accepted.snapshot,
             max_parallel: accepted.max_parallel,
+            batch_policy: accepted
+                .requested_policy
+                .map(numbers::batch_policy_from)
+                .transpose()?,
+            command_rules: accepted
+                .command_rules
+                .into_iter()
+                .map(approval::turn_rule_from)
+                .collect::<Result<_, _>>()?,
             timeout_ms: accepted.timeout_ms,
             model_message: accepted.model_message,
             trace: accepted.trace.map(|trace| Trace {
@@ -145,6 +181,13 @@ fn spec_of(
             }),
         },
         batch: BatchId::trusted(accepted.batch),
+        batch_policy: accepted
+            .batch_policy
+            .map(numbers::batch_policy_from)
+            .transpose()?
+            .unwrap_or_default(),
+        session_toolset: accepted.session_toolset,
+        session_max_parallel: accepted.session_max_parallel,
         round: run.rounds,
         run_started_at: run.started_at,
         accepted_at: at,
@@ -167,7 +210,7 @@ fn call_of(call: super::Call) -> RequestedCall {
     }
 }
 
-fn index_of(number: u32) -> Result<CallIndex, Unreadable> {
+pub(super) fn index_of(number: u32) -> Result<CallIndex, Unreadable> {
     u16::try_from(number)
         .map(CallIndex)
         .map_err(|_| Unreadable::Unknown {
@@ -245,8 +288,10 @@ fn result_of(result: super::CallResult) -> Result<CallResult, Unreadable> {
             received_at: UnixMillis(result.received_at),
             started_at: result.started_at.map(UnixMillis),
             finished_at: UnixMillis(result.finished_at),
+            approval_ms: result.approval_ms,
             queue_ms: result.queue_ms,
         },
+        approval: result.approval.map(ApprovalId::trusted),
         arguments_digest: digest.transpose()?,
     })
 }

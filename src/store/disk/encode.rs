@@ -3,12 +3,16 @@
 //! Writes what the messages of the parent module read; the property test holds the two together.
 //! Never fails and never copies a body that it does not write.
 
-use super::Kind;
+use prost::Message;
+
 use super::numbers::{self, content};
 use super::wire::Wire;
+use super::{Kind, approval};
 use crate::gate::admission::RequestedCall;
+use crate::gate::approval::BatchPolicy;
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
-use crate::gate::ids::UnixMillis;
+use crate::gate::ids::{ApprovalId, UnixMillis};
+use crate::gate::permission::Grant;
 use crate::gate::record::{DispatchIntent, Record, TurnSpec};
 use crate::gate::refusal::CallError;
 use crate::gate::result::{CallResult, Content, Resource, ResourceBody};
@@ -52,7 +56,23 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
             turn_head(wire, Kind::Recovered, turn, UnixMillis(0));
             wire.uint(15, u64::from(*epoch));
         }
+        Record::ApprovalsAsked { turn, approvals } => {
+            let at = approvals.iter().map(|approval| approval.created_at).max();
+            turn_head(wire, Kind::ApprovalsAsked, turn, at.unwrap_or_default());
+            for asked in approvals {
+                wire.bytes(19, &approval::approval_to(asked).encode_to_vec());
+            }
+        }
+        Record::ApprovalsChanged { turn, changes } => {
+            let at = changes.iter().map(|change| change.decision.at).max();
+            turn_head(wire, Kind::ApprovalsChanged, turn, at.unwrap_or_default());
+            for change in changes {
+                wire.bytes(20, &approval::change_to(change).encode_to_vec());
+            }
+        }
         Record::RunEnded(_)
+        | Record::SessionPut(_)
+        | Record::GrantsPut { .. }
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
         | Record::ToolsetPut(_)
@@ -69,6 +89,20 @@ fn encode_other(record: &Record, wire: &mut Wire<'_>) {
             wire.text(4, run.run.as_str());
             wire.uint(5, run.ended_at.unwrap_or_default().0);
             wire.message(6, |wire| write_run(wire, run));
+        }
+        Record::SessionPut(session) => {
+            kind(wire, Kind::SessionPut);
+            wire.text(2, session.id.as_str());
+            wire.uint(5, session.updated_at.0);
+            wire.bytes(21, &approval::session_to(session).encode_to_vec());
+        }
+        Record::GrantsPut { session, grants } => {
+            kind(wire, Kind::GrantsPut);
+            wire.text(2, session.as_str());
+            wire.uint(5, grants_changed_at(grants).0);
+            for grant in grants {
+                wire.bytes(22, &approval::grant_to(grant).encode_to_vec());
+            }
         }
         Record::ToolRegistered(tool) => {
             kind(wire, Kind::ToolRegistered);
@@ -91,8 +125,19 @@ fn encode_other(record: &Record, wire: &mut Wire<'_>) {
         | Record::CallsEnded { .. }
         | Record::TurnCancelling { .. }
         | Record::TurnEnded { .. }
+        | Record::ApprovalsAsked { .. }
+        | Record::ApprovalsChanged { .. }
         | Record::TurnRecovered { .. } => {}
     }
+}
+
+/// The latest moment that grants name.
+pub(crate) fn grants_changed_at(grants: &[Grant]) -> UnixMillis {
+    let moments = grants.iter().map(|grant| {
+        let revoked = grant.revoked.as_ref().map(|revoked| revoked.at);
+        grant.given.at.max(revoked.unwrap_or_default())
+    });
+    moments.max().unwrap_or_default()
 }
 
 /// The bytes of a run, without its names.
@@ -203,6 +248,16 @@ fn accepted(wire: &mut Wire<'_>, turn: &TurnSpec) {
                 wire.text(2, &trace.state);
             });
         }
+        let requested = request.batch_policy.map(numbers::batch_policy_to);
+        wire.opt_uint(10, requested.map(u64::from));
+        if turn.batch_policy != BatchPolicy::default() {
+            wire.uint(11, u64::from(numbers::batch_policy_to(turn.batch_policy)));
+        }
+        wire.opt_text(12, turn.session_toolset.as_deref());
+        wire.opt_uint(13, turn.session_max_parallel.map(u64::from));
+        for rule in &request.command_rules {
+            wire.bytes(14, &approval::turn_rule_to(rule).encode_to_vec());
+        }
     });
 }
 
@@ -270,6 +325,8 @@ fn write_result(wire: &mut Wire<'_>, result: &CallResult) {
     wire.uint(17, result.timing.queue_ms);
     let digest = result.arguments_digest.as_ref();
     wire.opt_bytes(18, digest.map(|digest| digest.0.as_slice()));
+    wire.opt_text(19, result.approval.as_ref().map(ApprovalId::as_str));
+    wire.uint(20, result.timing.approval_ms);
 }
 
 fn write_error(wire: &mut Wire<'_>, error: &CallError) {

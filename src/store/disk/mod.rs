@@ -4,6 +4,7 @@
 //! stays readable; numbers are never reused. Writing goes by hand and copies nothing twice
 //! (`encode`), reading goes by these messages (`decode`). Never knows how records are kept.
 
+mod approval;
 mod decode;
 mod encode;
 mod numbers;
@@ -12,10 +13,11 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub(super) use approval::{session_bytes, stored_session};
 pub(super) use decode::{decode, restored_tool, restored_toolset, run_summary};
 pub(super) use encode::{
-    as_restored, encode, ended_at, latest, run_at_acceptance, run_bytes, run_seen, tool_bytes,
-    toolset_bytes,
+    as_restored, encode, ended_at, grants_changed_at, latest, run_at_acceptance, run_bytes,
+    run_seen, tool_bytes, toolset_bytes,
 };
 
 /// Why bytes are not a record.
@@ -51,6 +53,10 @@ pub(super) enum Kind {
     ToolRemoved,
     ToolsetPut,
     ToolsetDeleted,
+    ApprovalsAsked,
+    ApprovalsChanged,
+    SessionPut,
+    GrantsPut,
     /// A run as turns left it that are not in the journal themselves. The store's own note.
     RunSeen,
 }
@@ -73,12 +79,16 @@ impl Kind {
             | Kind::CallsEnded
             | Kind::Cancelling
             | Kind::Ended
-            | Kind::Recovered => true,
+            | Kind::Recovered
+            | Kind::ApprovalsAsked
+            | Kind::ApprovalsChanged => true,
             Kind::RunEnded
             | Kind::ToolRegistered
             | Kind::ToolRemoved
             | Kind::ToolsetPut
             | Kind::ToolsetDeleted
+            | Kind::SessionPut
+            | Kind::GrantsPut
             | Kind::RunSeen => false,
         }
     }
@@ -120,6 +130,14 @@ struct Entry {
     /// Of the tool or toolset that is gone.
     #[prost(string, tag = "18")]
     name: String,
+    #[prost(message, repeated, tag = "19")]
+    approvals: Vec<approval::Approval>,
+    #[prost(message, repeated, tag = "20")]
+    approval_changes: Vec<approval::Change>,
+    #[prost(message, optional, tag = "21")]
+    session_record: Option<approval::Session>,
+    #[prost(message, repeated, tag = "22")]
+    grants: Vec<approval::Grant>,
 }
 
 /// A run without its names, which stand in the head.
@@ -160,6 +178,17 @@ struct Accepted {
     model_message: bytes::Bytes,
     #[prost(message, optional, tag = "9")]
     trace: Option<Trace>,
+    #[prost(uint32, optional, tag = "10")]
+    requested_policy: Option<u32>,
+    /// Absent: the first of the policies.
+    #[prost(uint32, optional, tag = "11")]
+    batch_policy: Option<u32>,
+    #[prost(string, optional, tag = "12")]
+    session_toolset: Option<String>,
+    #[prost(uint32, optional, tag = "13")]
+    session_max_parallel: Option<u32>,
+    #[prost(message, repeated, tag = "14")]
+    command_rules: Vec<approval::TurnRule>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -257,6 +286,10 @@ struct CallResult {
     queue_ms: u64,
     #[prost(bytes = "bytes", optional, tag = "18")]
     arguments_digest: Option<bytes::Bytes>,
+    #[prost(string, optional, tag = "19")]
+    approval: Option<String>,
+    #[prost(uint64, tag = "20")]
+    approval_ms: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

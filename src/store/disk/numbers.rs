@@ -4,11 +4,14 @@
 //! Never guesses: an unknown number is an error.
 
 use super::{Kind, Unreadable};
+use crate::gate::approval::{ApprovalState, BatchPolicy, Choice};
 use crate::gate::event::{RunState, StopReason, TurnOutcome};
+use crate::gate::permission::{GroundKind, Mode, Source, Verdict};
 use crate::gate::provider::ProviderFormat;
 use crate::gate::refusal::ErrorLayer;
 use crate::gate::result::{CallEffect, CallOutcome, NotExecuted};
 use crate::gate::schema::SchemaDialect;
+use crate::gate::session::Approvers;
 use crate::gate::tool;
 
 macro_rules! numbers {
@@ -42,6 +45,10 @@ numbers! {
         Kind::ToolsetPut = 10,
         Kind::ToolsetDeleted = 11,
         Kind::RunSeen = 12,
+        Kind::ApprovalsAsked = 13,
+        Kind::ApprovalsChanged = 14,
+        Kind::SessionPut = 15,
+        Kind::GrantsPut = 16,
     }
     "run_state" RunState, run_state_to, run_state_from {
         RunState::Active = 1,
@@ -74,6 +81,10 @@ numbers! {
         NotExecuted::ToolUnavailable = 5,
         NotExecuted::DeniedByRule = 6,
         NotExecuted::DeniedByMode = 7,
+        NotExecuted::DeniedByUser = 8,
+        NotExecuted::ApprovalExpired = 9,
+        NotExecuted::BatchRejected = 10,
+        NotExecuted::AnsweredByApprover = 11,
     }
     "effect" CallEffect, effect_to, effect_from {
         CallEffect::NotExecuted = 1,
@@ -107,6 +118,68 @@ numbers! {
         tool::Kind::Execute = 5,
         tool::Kind::Interact = 6,
         tool::Kind::Other = 7,
+    }
+    "batch_policy" BatchPolicy, batch_policy_to, batch_policy_from {
+        BatchPolicy::FreezeAtomic = 1,
+        BatchPolicy::FreezePartial = 2,
+        BatchPolicy::EagerSafe = 3,
+    }
+    "choice" Choice, choice_to, choice_from {
+        Choice::Once = 1,
+        Choice::Session = 2,
+        Choice::Deny = 3,
+        Choice::Edit = 4,
+        Choice::Respond = 5,
+        Choice::CancelTurn = 6,
+    }
+    "approval_state" ApprovalState, approval_state_to, approval_state_from {
+        ApprovalState::Pending = 1,
+        ApprovalState::Approved = 2,
+        ApprovalState::Denied = 3,
+        ApprovalState::Answered = 4,
+        ApprovalState::Expired = 5,
+        ApprovalState::Cancelled = 6,
+        ApprovalState::Withdrawn = 7,
+        ApprovalState::Superseded = 8,
+    }
+    "approvers" Approvers, approvers_to, approvers_from {
+        Approvers::Expected = 1,
+        Approvers::Connected = 2,
+        Approvers::None = 3,
+    }
+    "mode" Mode, mode_to, mode_from {
+        Mode::Plan = 1,
+        Mode::Default = 2,
+        Mode::AcceptEdits = 3,
+        Mode::Auto = 4,
+    }
+    "verdict" Verdict, verdict_to, verdict_from {
+        Verdict::Allow = 1,
+        Verdict::Ask = 2,
+        Verdict::Deny = 3,
+    }
+    "ground" GroundKind, ground_to, ground_from {
+        GroundKind::DenyRule = 1,
+        GroundKind::AskRule = 2,
+        GroundKind::Unclear = 3,
+        GroundKind::Hook = 4,
+        GroundKind::ModeBlock = 5,
+        GroundKind::ToolCheck = 6,
+        GroundKind::AllowRule = 7,
+        GroundKind::Grant = 8,
+        GroundKind::SkipPermission = 9,
+        GroundKind::ModeAndRisk = 10,
+        GroundKind::NoApprover = 11,
+    }
+    "source" Source, source_to, source_from {
+        Source::Policy = 1,
+        Source::User = 2,
+        Source::Project = 3,
+        Source::Local = 4,
+        Source::Flag = 5,
+        Source::CliArg = 6,
+        Source::Command = 7,
+        Source::Session = 8,
     }
     "subject_kind" tool::SubjectKind, subject_kind_to, subject_kind_from {
         tool::SubjectKind::Command = 1,

@@ -12,13 +12,15 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::admission::{RequestedCall, Trace as GateTrace, TurnRequest};
+use crate::gate::admission::{RequestedCall, Trace as GateTrace, TurnRequest, TurnRule};
+use crate::gate::approval::BatchPolicy;
 use crate::gate::call::ToolCall;
 use crate::gate::event::{RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
 use crate::gate::ids::{
-    BatchId, CallId, CallIndex, InstanceId, OwnerName, RunId, SessionId, ToolName, TurnId,
-    UnixMillis,
+    ApprovalId, BatchId, CallId, CallIndex, InstanceId, OwnerName, RunId, SessionId, ToolName,
+    TurnId, UnixMillis,
 };
+use crate::gate::permission::{Extras, Mode, Verdict};
 use crate::gate::provider::ProviderFormat;
 use crate::gate::record::{DispatchIntent, Record, TurnSpec};
 use crate::gate::refusal::{CallError as GateError, ErrorLayer};
@@ -135,6 +137,8 @@ impl Source<'_> {
                 toolset: self.option(Self::text),
                 snapshot: self.option(Self::text),
                 max_parallel: self.option(Self::number32),
+                batch_policy: self.later(|source| source.option(Self::policy)),
+                command_rules: self.later(|source| source.list(Self::turn_rule)),
                 timeout_ms: self.option(Self::number32),
                 model_message: self.bytes(),
                 trace: self.option(|source| GateTrace {
@@ -143,10 +147,38 @@ impl Source<'_> {
                 }),
             },
             batch: BatchId::trusted(self.text()),
+            batch_policy: self.later(Self::policy),
+            session_toolset: self.later(|source| source.option(Self::text)),
+            session_max_parallel: self.later(|source| source.option(Self::number32)),
             round: self.number32(),
             run_started_at: self.millis(),
             accepted_at: self.millis(),
         })
+    }
+
+    fn turn_rule(&mut self) -> TurnRule {
+        TurnRule {
+            list: self.pick(&[Verdict::Allow, Verdict::Ask, Verdict::Deny]),
+            text: self.text(),
+            extras: Extras {
+                matches: self.list(Self::text),
+                not_matches: self.list(Self::text),
+                message: self.option(|source| Arc::from(source.text())),
+                expires: self.option(Self::millis),
+                modes: self
+                    .list(|source| source.pick(&Mode::ALL))
+                    .into_iter()
+                    .collect(),
+            },
+        }
+    }
+
+    fn policy(&mut self) -> BatchPolicy {
+        self.pick(&[
+            BatchPolicy::FreezeAtomic,
+            BatchPolicy::FreezePartial,
+            BatchPolicy::EagerSafe,
+        ])
     }
 
     fn intent(&mut self) -> DispatchIntent {
@@ -232,7 +264,14 @@ impl Source<'_> {
                     NotExecuted::CancelledBeforeStart,
                     NotExecuted::ToolUnavailable,
                 ];
-                let later = [NotExecuted::DeniedByRule, NotExecuted::DeniedByMode];
+                let later = [
+                    NotExecuted::DeniedByRule,
+                    NotExecuted::DeniedByMode,
+                    NotExecuted::DeniedByUser,
+                    NotExecuted::ApprovalExpired,
+                    NotExecuted::BatchRejected,
+                    NotExecuted::AnsweredByApprover,
+                ];
                 match source.newest && source.flag() {
                     true => source.pick(&later),
                     false => source.pick(&first),
@@ -251,7 +290,10 @@ impl Source<'_> {
                 started_at: self.option(Self::millis),
                 finished_at: self.millis(),
                 queue_ms: self.number(),
+                approval_ms: self.later(Self::number),
             },
+            approval: self
+                .later(|source| source.option(|source| ApprovalId::trusted(source.text()))),
             arguments_digest: self.option(|source| Digest::of(&source.bytes())),
         })
     }

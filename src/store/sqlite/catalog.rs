@@ -1,10 +1,11 @@
-//! Tools and toolsets on their way into their tables.
+//! Records about no turn on their way into their tables.
 //!
 //! They change rarely and are read once, at start. Never checks a definition.
 
 use rusqlite::{Connection, params};
 
 use super::live::Located;
+use super::sessions;
 use crate::store::disk;
 use crate::store::fold::{Catalog, Change, Fact};
 
@@ -17,6 +18,9 @@ pub(super) fn settle(connection: &Connection, record: &Located<'_>) -> rusqlite:
             | Fact::ToolsetPut(_)
             | Fact::ToolsetDeleted(_)),
         ) => fact,
+        Ok(fact @ (Fact::SessionPut(_) | Fact::GrantsPut { .. })) => {
+            return sessions::settle(connection, fact);
+        }
         // Runs are taken up by their heads.
         Ok(Fact::Turn { .. } | Fact::Run(_)) => return Ok(()),
         Err(error) => {

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::chunk::{self, ChunkBuilder};
 use super::index;
+use super::sessions;
 use crate::store::frame;
 
 /// Chunks that one slice looks at.
@@ -38,6 +39,9 @@ impl Forgetting {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if let Some(after) = &self.after_run {
             let last = forget_runs(&transaction, self.ended_before, after)?;
+            if last.is_none() {
+                sessions::forget(&transaction, self.ended_before)?;
+            }
             transaction.commit()?;
             self.after_run = last.clone().or(self.after_run.take());
             return Ok(last.is_none());

@@ -7,7 +7,7 @@
 //! ```text
 //! append ─┐            ┌─ journal ── settle ─┬─► open_turns, open_records   turns that run
 //!         ├─► queue ───┤  (a row per group)  ├─► chunks ◄── segments        turns that have ended
-//! commit ─┘   (groups) └─ one fdatasync      └─► runs, tools, toolsets
+//! commit ─┘   (groups) └─ one fdatasync      └─► runs, sessions, tools, toolsets
 //! ```
 
 mod catalog;
@@ -21,6 +21,7 @@ mod reader;
 mod restore;
 mod runs;
 mod schema;
+mod sessions;
 mod settle;
 mod writer;
 
@@ -38,8 +39,9 @@ use self::queue::{Bounds, Job, Queue};
 use self::reader::Read;
 use super::{Answer, Restored, Store, StoreError, TurnFilter, TurnPage, disk, frame};
 use crate::gate::event::RunSummary;
-use crate::gate::ids::{RunId, SessionId, TurnId, TurnKey, UnixMillis};
+use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
+use crate::gate::session::StoredSession;
 
 /// How the store is run.
 #[derive(Debug, Clone)]
@@ -225,6 +227,24 @@ impl Store for SqliteStore {
     fn read_run(&self, session: SessionId, run: RunId) -> Answer<Option<RunSummary>> {
         let (reply, answer) = oneshot::channel();
         self.read(Read::Run(session, run, reply));
+        answer
+    }
+
+    fn read_marked(&self, mark: u64, batch: BatchId) -> Answer<Option<StoredTurn>> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::Marked(mark, batch, reply));
+        answer
+    }
+
+    fn read_session(&self, session: SessionId) -> Answer<Option<StoredSession>> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::Session(session, reply));
+        answer
+    }
+
+    fn list_sessions(&self) -> Answer<Vec<(SessionId, UnixMillis)>> {
+        let (reply, answer) = oneshot::channel();
+        self.read(Read::Sessions(reply));
         answer
     }
 

@@ -12,10 +12,12 @@ use super::live::{self, Located};
 use super::queue::{Reply, closed};
 use super::restore::{corrupt, fold_frames, read_journal};
 use super::schema::store_error;
+use super::sessions;
 use super::{chunk, index};
 use crate::gate::event::RunSummary;
-use crate::gate::ids::{RunId, SessionId, TurnId, TurnKey};
+use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::StoredTurn;
+use crate::gate::session::StoredSession;
 use crate::store::disk;
 use crate::store::fold::fold_run;
 use crate::store::frame;
@@ -32,6 +34,9 @@ pub(super) enum Read {
     Find(TurnId, Reply<Vec<TurnKey>>),
     List(TurnFilter, Reply<TurnPage>),
     Run(SessionId, RunId, Reply<Option<RunSummary>>),
+    Marked(u64, BatchId, Reply<Option<StoredTurn>>),
+    Session(SessionId, Reply<Option<StoredSession>>),
+    Sessions(Reply<Vec<(SessionId, UnixMillis)>>),
     /// No question: the thread ends.
     Stop,
 }
@@ -43,6 +48,9 @@ impl Read {
             Read::Find(_, reply) => drop(reply.send(Err(error))),
             Read::List(_, reply) => drop(reply.send(Err(error))),
             Read::Run(_, _, reply) => drop(reply.send(Err(error))),
+            Read::Marked(_, _, reply) => drop(reply.send(Err(error))),
+            Read::Session(_, reply) => drop(reply.send(Err(error))),
+            Read::Sessions(reply) => drop(reply.send(Err(error))),
             Read::Stop => {}
         }
     }
@@ -76,6 +84,17 @@ pub(super) fn run(mut connection: Connection, questions: &Receiver<Read>) {
             Read::Run(session, run, reply) => {
                 let run = answer(&mut connection, |state| read_run(state, &session, &run));
                 drop(reply.send(run));
+            }
+            Read::Marked(mark, batch, reply) => {
+                let turn = answer(&mut connection, |state| read_marked(state, mark, &batch));
+                drop(reply.send(turn));
+            }
+            Read::Session(session, reply) => {
+                let session = answer(&mut connection, |state| sessions::read(state, &session));
+                drop(reply.send(session));
+            }
+            Read::Sessions(reply) => {
+                drop(reply.send(answer(&mut connection, sessions::list)));
             }
             Read::Stop => return,
         }
@@ -165,6 +184,31 @@ fn read_turn(state: &Snapshot<'_>, key: &TurnKey) -> Result<Option<StoredTurn>, 
             && record.head.turn == key.turn.as_str().as_bytes()
             && record.head.session == key.session.as_str().as_bytes()
     };
+    match read_present(state, hash, is_it)? {
+        Some(turn) => Ok(Some(turn)),
+        None => read_ended(state, hash, |turn| turn.spec.key() == *key),
+    }
+}
+
+fn read_marked(
+    state: &Snapshot<'_>,
+    mark: u64,
+    batch: &BatchId,
+) -> Result<Option<StoredTurn>, ReadError> {
+    let is_it = |record: &Located<'_>| record.head.kind.is_of_turn() && record.hash == mark;
+    let present = read_present(state, mark, is_it)?;
+    match present.filter(|turn| turn.spec.batch == *batch) {
+        Some(turn) => Ok(Some(turn)),
+        None => read_ended(state, mark, |turn| turn.spec.batch == *batch),
+    }
+}
+
+/// The newest turn of records that are no chunk's yet.
+fn read_present(
+    state: &Snapshot<'_>,
+    hash: u64,
+    is_it: impl Fn(&Located<'_>) -> bool,
+) -> Result<Option<StoredTurn>, ReadError> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     for position in state.open_positions("key_hash", hash)? {
         let records = state.open_records(position)?.into_iter();
@@ -174,19 +218,17 @@ fn read_turn(state: &Snapshot<'_>, key: &TurnKey) -> Result<Option<StoredTurn>, 
                 .then_some(frame)
         }));
     }
-    let in_journal = state.in_journal().filter(is_it).map(|record| record.frame);
+    let in_journal = state.in_journal().filter(&is_it);
+    let in_journal = in_journal.map(|record| record.frame);
     let settled = frames.iter().map(Vec::as_slice);
-    if let Some(turn) = fold_frames(settled.chain(in_journal))? {
-        return Ok(Some(turn));
-    }
-    read_ended(state, hash, key)
+    Ok(fold_frames(settled.chain(in_journal))?)
 }
 
-/// The newest ended turn of that key.
+/// The newest ended turn that is wanted.
 fn read_ended(
     state: &Snapshot<'_>,
     hash: u64,
-    key: &TurnKey,
+    is_wanted: impl Fn(&StoredTurn) -> bool,
 ) -> Result<Option<StoredTurn>, ReadError> {
     let mut newest: Option<(u64, StoredTurn)> = None;
     for id in index::look_up(state.connection, hash)? {
@@ -200,7 +242,7 @@ fn read_ended(
             }
             let turn = fold_frames(frame::frames(&records).flatten())?;
             newest = match turn {
-                Some(turn) if turn.spec.key() == *key => Some((head.position, turn)),
+                Some(turn) if is_wanted(&turn) => Some((head.position, turn)),
                 Some(_) | None => newest,
             };
         }

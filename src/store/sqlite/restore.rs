@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 
 use super::live::{self, Located};
+use super::sessions;
 use crate::gate::record::StoredTurn;
 use crate::store::disk::{self, Unreadable};
 use crate::store::fold::{Catalog, Fact, fold_turn};
@@ -36,9 +37,11 @@ pub(super) fn restore(connection: &Connection) -> Result<Found, StoreError> {
     read_catalog(connection, &mut catalog)?;
     let mut records = Vec::new();
     let mut backlog_records = 0;
+    let mut has_sessions = false;
     for record in rows.iter().flat_map(|(seq, row)| live::records(*seq, row)) {
         backlog_records += 1;
         let record = record.ok_or_else(|| corrupt(&"a record of the journal is unreadable"))?;
+        has_sessions |= sessions::is_of_session(record.head.kind);
         match record.head.kind.is_of_turn() {
             true => records.push(record),
             false => {
@@ -59,6 +62,7 @@ pub(super) fn restore(connection: &Connection) -> Result<Found, StoreError> {
             open_turns,
             tools,
             toolsets,
+            has_sessions: has_sessions || sessions::any(connection).map_err(sql)?,
         },
         next_seq: last + 1,
         settled_seq: rows.first().map_or(last, |(first, _)| first - 1),

@@ -12,7 +12,7 @@ use super::SqliteOptions;
 use crate::store::StoreError;
 
 /// The newest version that this program knows.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Marks the file as ours: `CGst`.
 const APPLICATION_ID: i32 = 0x4347_7374;
@@ -21,7 +21,7 @@ const APPLICATION_ID: i32 = 0x4347_7374;
 const PAGE_BYTES: u32 = 8_192;
 
 /// Step n brings a file from version n to n + 1. Steps are only ever added.
-const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1];
+const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1, TABLES_2];
 
 /// Why the tables are these: every turn passes `journal` as part of a group, one row per group. The
 /// settler moves what a turn left there: into `open_turns` while it runs, then once into `chunks`,
@@ -75,8 +75,17 @@ CREATE TABLE tools (name TEXT PRIMARY KEY, position INTEGER NOT NULL, body BLOB 
 CREATE TABLE toolsets (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 ";
 
+/// What is kept of sessions: settings and grants. Few sessions have any.
+const TABLES_2: &str = "
+CREATE TABLE sessions (
+    session TEXT PRIMARY KEY,
+    touched_at INTEGER NOT NULL,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+";
+
 /// The tables without which a file is not ours, whatever its header says.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "chunks",
     "journal",
     "meta",
@@ -85,6 +94,7 @@ const TABLES: [&str; 10] = [
     "runs",
     "segment_parts",
     "segments",
+    "sessions",
     "tools",
     "toolsets",
 ];

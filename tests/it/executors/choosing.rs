@@ -10,7 +10,7 @@ use super::one;
 use crate::support::executor::{Executor, hello};
 use crate::support::orchestrator::{Orchestrator, call, code_of, result_of, text_of, turn};
 use crate::support::sidecar::{Setup, Sidecar};
-use crate::support::{set_up, tools, until_no_executor};
+use crate::support::{set_up, tools, until_connected, until_no_executor};
 
 #[tokio::test]
 async fn instances_of_one_executor_share_the_load_by_free_slots() {
@@ -120,6 +120,7 @@ async fn a_busy_executor_is_left_alone_and_another_one_asked() {
         free.answer_text(&again, "").await;
         assert_eq!(code_of(&events.completed().await, "c"), "");
         free.hang_up();
+        until_connected(&orchestrator, 1).await;
     }
 }
 

@@ -3,7 +3,7 @@
 //! Never decides a whole call: `vectors` does.
 
 use callgate::gate::permission::{
-    Aliases, Approver, Call, Check, Grants, Hook, Mode, ModeBounds, PathSubject, Settings,
+    Aliases, Answer, Approver, Call, Check, Grants, Hook, Mode, ModeBounds, PathSubject, Settings,
     Situation, Subject, Trust, Verdict, decide_call, mode_verdict,
 };
 use callgate::gate::tool::{Kind, Risk, SubjectKind};
@@ -40,11 +40,18 @@ fn present<'de, D: serde::Deserializer<'de>>(
 
 impl PathRow {
     fn verdict(&self, list: &'static str, session: Mode) -> Verdict {
-        let rule = Written {
+        self.answer(list, session).verdict
+    }
+
+    fn rule(&self, list: &'static str) -> Written {
+        Written {
             root: self.root.clone(),
             ..Written::of(list, &format!("Read({})", self.pattern))
-        };
-        let policy = build::policy(&[rule]);
+        }
+    }
+
+    fn answer(&self, list: &'static str, session: Mode) -> Answer {
+        let policy = build::policy(&[self.rule(list)]);
         let path = PathSubject {
             given: self.given.clone(),
             canonical: self
@@ -72,8 +79,63 @@ impl PathRow {
             approver: Approver::Expected,
             settings: Settings::default(),
         };
-        decide_call(&call, &situation).verdict
+        decide_call(&call, &situation)
     }
+}
+
+/// Every vector of paths with what its rule says: the rule, the path that it meets, and the answer.
+/// `*` means every call, so it meets none in particular.
+pub(super) fn paths() -> Vec<(String, String, String, Answer)> {
+    let mut found = Vec::new();
+    for row in read::<Vec<PathRow>>("paths.json") {
+        for (list, session, holds) in [
+            ("deny", Mode::Auto, row.denies),
+            ("allow", Mode::Default, row.allows),
+        ] {
+            if holds {
+                let rule = format!("Read({})", row.pattern);
+                let answer = row.answer(list, session);
+                let met = match row.pattern.as_str() {
+                    "*" => String::new(),
+                    _ => row.given.clone(),
+                };
+                found.push((row.name.clone(), rule, met, answer));
+            }
+        }
+    }
+    found
+}
+
+/// Every vector of modes: its name, what each mode says, and the answers.
+pub(super) fn modes() -> Vec<(String, Mode, Verdict, Answer)> {
+    let mut found = Vec::new();
+    for row in read::<Vec<ModeRow>>("modes.json") {
+        let verdicts = [row.plan, row.default, row.accept_edits, row.auto].map(Verdict::from);
+        for (session, verdict) in Mode::ALL.into_iter().zip(verdicts) {
+            let call = Call {
+                tool: &tool("any"),
+                kind: row.kind.into(),
+                risk: row.risk,
+                skip_permission: false,
+                arguments: None,
+                subject: &Subject::Undeclared,
+                place: &build::place(),
+            };
+            let situation = Situation {
+                now: build::NOW,
+                mode: ModeBounds::of(session),
+                policies: &[],
+                grants: &Grants::default(),
+                hook: Hook::Proceed,
+                check: Check::Passthrough,
+                approver: Approver::Expected,
+                settings: Settings::default(),
+            };
+            let answer = decide_call(&call, &situation);
+            found.push((row.name.clone(), session, verdict, answer));
+        }
+    }
+    found
 }
 
 #[test]

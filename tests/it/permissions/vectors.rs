@@ -218,6 +218,7 @@ impl CallCase {
             text: command.to_owned(),
             views_for_deny: views.clone(),
             segments_for_allow: Ok(views),
+            lasting: Vec::new(),
         }
     }
 }
@@ -460,6 +461,25 @@ impl Decision {
         decide_call(&call, &situation)
     }
 
+    /// How it is decided, and what the vector says of it.
+    pub(super) fn told(&self) -> (Answer, Told) {
+        let because = &self.because;
+        let told = Told {
+            name: self.name.clone(),
+            verdict: Verdict::from(self.decision).as_str(),
+            stage: self.stage.clone(),
+            why: because.why.clone(),
+            is_grant: because.grant.is_some(),
+            rule: because.rule.clone().or(because.grant.clone()),
+            source: match because.grant {
+                Some(_) => Some(Source::Session.to_string()),
+                None => because.from.clone(),
+            },
+            segment: self.segment.clone(),
+        };
+        (self.answer(), told)
+    }
+
     fn check(&self) {
         let answer = self.answer();
         let name = &self.name;
@@ -481,6 +501,25 @@ impl Decision {
             "{name}: {answer:#?}"
         );
     }
+}
+
+/// What a vector says of a decision, in its words.
+pub(super) struct Told {
+    pub(super) name: String,
+    pub(super) verdict: &'static str,
+    pub(super) stage: String,
+    pub(super) why: Option<String>,
+    pub(super) is_grant: bool,
+    pub(super) rule: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) segment: Option<String>,
+}
+
+/// Every vector of a whole decision.
+pub(super) fn decisions() -> Vec<(Answer, Told)> {
+    let rows = read::<Rows>("rows.json").cases;
+    let order = read::<Vec<Decision>>("order.json");
+    rows.iter().chain(&order).map(Decision::told).collect()
 }
 
 fn hook(word: HookWord) -> Hook {

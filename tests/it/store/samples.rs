@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callgate::gate::admission::{RequestedCall, TurnRequest};
+use callgate::gate::approval::BatchPolicy;
 use callgate::gate::call::ToolCall;
 use callgate::gate::event::{RunState, RunSummary, TurnCompleted, TurnOutcome};
 use callgate::gate::ids::{
@@ -88,11 +89,16 @@ pub(crate) fn spec(session: &str, turn: &str, run: &str, at: u64) -> Arc<TurnSpe
             toolset: None,
             snapshot: None,
             max_parallel: None,
+            batch_policy: None,
+            command_rules: Vec::new(),
             timeout_ms: Some(1_000),
             model_message: Bytes::from_static(b"message"),
             trace: None,
         },
         batch: BatchId::trusted(format!("batch-{turn}")),
+        batch_policy: BatchPolicy::FreezeAtomic,
+        session_toolset: None,
+        session_max_parallel: None,
         round: 1,
         run_started_at: UnixMillis(at),
         accepted_at: UnixMillis(at),
@@ -119,8 +125,10 @@ pub(crate) fn result(call: &str, at: u64) -> Arc<CallResult> {
             started_at: None,
             finished_at: UnixMillis(at),
             queue_ms: 0,
+            approval_ms: 0,
         },
         arguments_digest: None,
+        approval: None,
     })
 }
 

@@ -3,6 +3,7 @@
 //! Everything waits for events, never for time to pass, and at most [`PATIENCE`]. Never leaves a process
 //! behind.
 
+pub(crate) mod approver;
 pub(crate) mod executor;
 pub(crate) mod failure;
 pub(crate) mod orchestrator;
@@ -43,15 +44,22 @@ pub(crate) async fn set_up(
 
 /// Waits until the sidecar has noticed that no executor is connected any more.
 pub(crate) async fn until_no_executor(orchestrator: &Orchestrator) {
+    until_connected(orchestrator, 0).await;
+}
+
+/// Waits until the sidecar has noticed that exactly so many executors are connected.
+pub(crate) async fn until_connected(orchestrator: &Orchestrator, count: usize) {
     let mut registry = orchestrator.registry.clone();
-    let is_alone = async {
+    let is_so = async {
         loop {
             let request = pb::ListExecutorsRequest::default();
             let listed = registry.list_executors(request).await.unwrap().into_inner();
-            if listed.executors.iter().all(|executor| executor.connection_id.is_empty()) {
+            let executors = listed.executors.iter();
+            let connected = executors.filter(|executor| !executor.connection_id.is_empty());
+            if connected.count() == count {
                 return;
             }
         }
     };
-    soon("every executor to be gone", is_alone).await;
+    soon("executors to be gone", is_so).await;
 }

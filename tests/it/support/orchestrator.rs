@@ -327,6 +327,8 @@ pub(crate) fn line(body: &Body) -> String {
             let outcome = completed.outcome().as_str_name();
             outcome.trim_start_matches("TURN_OUTCOME_").to_lowercase()
         }
+        Body::ApprovalRequired(required) => format!("asking {}", required.approvals.len()),
+        Body::TurnSuspended(suspended) => format!("suspended {}", suspended.approval_ids.len()),
         Body::CallProgress(progress) => {
             format!("{}: progress {}", progress.call_id, progress.message)
         }

@@ -212,7 +212,6 @@ fn a_dispatch_that_cannot_be_recorded_runs_nothing() {
 fn an_executor_that_takes_a_call_begins_it() {
     let mut turn = started(&[("a", "write", "{}")]);
     turn.claimed(&["a"]);
-    assert_eq!(turn.machine.waits_for(), "tool");
     assert_eq!(
         turn.accepted("a", 1),
         ["announce a: scheduled -> executing"]
@@ -242,7 +241,6 @@ fn a_queued_call_begins_when_its_handler_does() {
 #[test]
 fn the_time_in_the_queue_is_told() {
     let mut turn = started(&[("a", "read", "{}")]);
-    assert_eq!(turn.machine.waits_for(), "executor");
     turn.later(30).claimed(&["a"]);
     turn.later(70).answered("a", 1);
     let timing = turn.result("a").timing;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callgate::gate::admission::{RequestedCall, TurnRequest};
+use callgate::gate::approval::{Approval, BatchPolicy};
 use callgate::gate::call::{CallState, ToolCall};
 use callgate::gate::event::{Attempt, OutputChannel, OutputChunk, Progress, RunState, RunSummary};
 use callgate::gate::ids::{
@@ -14,15 +15,15 @@ use callgate::gate::ids::{
 };
 use callgate::gate::json::JsonLimits;
 use callgate::gate::limits::Limits;
-use callgate::gate::permission::Permissions;
+use callgate::gate::permission::{Approver, Grants, Mode, ModeBounds, Permissions};
 use callgate::gate::record::{StoredTurn, TurnSpec};
 use callgate::gate::registry::Registry;
 use callgate::gate::result::{CallResult, Content, ToolResult};
 use callgate::gate::snapshot::ToolSnapshot;
 use callgate::gate::tool::ToolDefinition;
 use callgate::gate::turn::{
-    Cancel, CancelScope, Claimed, Effect, Input, Proof, RejectReason, Reply, TurnMachine,
-    TurnSettings, View,
+    Cancel, CancelScope, Claimed, Effect, Input, Proof, RejectReason, Reply, SessionView,
+    TurnMachine, TurnSettings, View,
 };
 
 use super::lines;
@@ -33,6 +34,7 @@ pub(crate) struct Paper {
     request: TurnRequest,
     registry: Registry,
     attempts_max: u32,
+    batch_policy: BatchPolicy,
 }
 
 /// A turn whose calls are (id, tool, arguments).
@@ -47,12 +49,15 @@ pub(crate) fn paper(calls: &[(&str, &str, &str)]) -> Paper {
             toolset: None,
             snapshot: None,
             max_parallel: None,
+            batch_policy: None,
+            command_rules: Vec::new(),
             timeout_ms: None,
             model_message: Bytes::new(),
             trace: None,
         },
         registry: tools::registry(),
         attempts_max: 3,
+        batch_policy: BatchPolicy::FreezeAtomic,
     }
 }
 
@@ -82,6 +87,11 @@ impl Paper {
 
     pub(crate) fn attempts_max(mut self, max: u32) -> Self {
         self.attempts_max = max;
+        self
+    }
+
+    pub(crate) fn batch_policy(mut self, policy: BatchPolicy) -> Self {
+        self.batch_policy = policy;
         self
     }
 
@@ -124,6 +134,9 @@ impl Paper {
         TurnSpec {
             request: self.request.clone(),
             batch: BatchId::trusted("batch"),
+            batch_policy: self.batch_policy,
+            session_toolset: None,
+            session_max_parallel: None,
             round: 1,
             run_started_at: UnixMillis(0),
             accepted_at: UnixMillis(0),
@@ -162,6 +175,11 @@ impl Paper {
                 attempts_max: self.attempts_max,
             },
             permissions: Permissions::default(),
+            approver: Approver::None,
+            approval_ttl_ms: 0,
+            approvals_room: 100,
+            grants: Grants::default(),
+            session_mode: None,
             now: 0,
             transcript: String::new(),
         }
@@ -176,6 +194,13 @@ pub(crate) struct Turn {
     json: JsonLimits,
     pub(crate) settings: TurnSettings,
     pub(crate) permissions: Permissions,
+    /// Whether somebody can be asked. To begin with: nobody.
+    pub(crate) approver: Approver,
+    pub(crate) approval_ttl_ms: u64,
+    pub(crate) approvals_room: usize,
+    pub(crate) grants: Grants,
+    /// None: the mode of the permissions.
+    pub(crate) session_mode: Option<Mode>,
     now: u64,
     transcript: String,
 }
@@ -189,6 +214,15 @@ impl Turn {
             json: &self.json,
             settings: &self.settings,
             permissions: &self.permissions,
+            turn_rules: None,
+            session: SessionView {
+                mode: ModeBounds::of(self.session_mode.unwrap_or(self.permissions.mode)),
+                grants: &self.grants,
+                approver: self.approver,
+                approval_ttl_ms: self.approval_ttl_ms,
+                cwd: None,
+                approvals_room: self.approvals_room,
+            },
         };
         let words = lines::input(self.machine.spec(), &input);
         let effects = self.machine.step(UnixMillis(self.now), input, &view);
@@ -246,6 +280,11 @@ impl Turn {
             call: self.index(id),
             attempt,
         }
+    }
+
+    /// What an approver is asked about the call, or was.
+    pub(crate) fn approval(&self, id: &str) -> &Arc<Approval> {
+        self.machine.approval_of(self.index(id)).unwrap()
     }
 
     pub(crate) fn state(&self, id: &str) -> CallState {

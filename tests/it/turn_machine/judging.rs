@@ -17,7 +17,7 @@ use super::drive::{Turn, paper};
 use super::tools::definition;
 
 /// No rules but these, in the default mode.
-fn rules(rules: &[(Verdict, &str)]) -> Permissions {
+pub(super) fn rules(rules: &[(Verdict, &str)]) -> Permissions {
     let entries = rules
         .iter()
         .map(|(list, text)| (*list, RuleEntry::of_text(*text)));
@@ -42,7 +42,7 @@ fn rules(rules: &[(Verdict, &str)]) -> Permissions {
     }
 }
 
-fn runs_commands() -> ToolDefinition {
+pub(super) fn runs_commands() -> ToolDefinition {
     ToolDefinition {
         kind: Kind::Execute,
         risk: Some(Risk::Sensitive),

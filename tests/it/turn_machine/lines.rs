@@ -3,6 +3,7 @@
 //! Calls show as `id`, attempts as `id#attempt`, executors as `@instance`. Never leaves a field out
 //! that decides something.
 
+use callgate::gate::approval::Outcome;
 use callgate::gate::event::{Event, TurnCompleted};
 use callgate::gate::ids::{CallIndex, ExecutionId};
 use callgate::gate::record::{Record, TurnSpec};
@@ -81,6 +82,11 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
             )
         }
         Input::RunEnded(run) => format!("run ended {}", snake(format!("{:?}", run.state))),
+        Input::Decided(decided) => format!(
+            "decided {} {}",
+            call(spec, decided.call),
+            snake(format!("{:?}", decided.deciding.choice))
+        ),
         Input::ToolsChanged => "tools changed".to_owned(),
         Input::DeadlineReached => "deadline reached".to_owned(),
     }
@@ -153,7 +159,26 @@ pub(crate) fn effect(spec: &TurnSpec, effect: &Effect) -> String {
         Effect::Acknowledge { execution, attempt } => {
             format!("acknowledge {}#{attempt}", self::execution(spec, execution))
         }
+        Effect::ShowApprovals(approvals) => format!(
+            "show {}",
+            list(approvals.iter().map(|approval| {
+                let state = snake(format!("{:?}", approval.state));
+                format!("{}={state}", call(spec, approval.call))
+            }))
+        ),
+        Effect::Grant(grants) => {
+            format!("grant {}", list(grants.iter().map(|grant| grant.text())))
+        }
+        Effect::Answer(outcome) => format!("answer {}", self::outcome(outcome)),
         Effect::Finish => "finish".to_owned(),
+    }
+}
+
+fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Taken(_) => "taken".to_owned(),
+        Outcome::Repeated(_) => "repeated".to_owned(),
+        Outcome::Refused(_, error) => format!("refused {}", snake(format!("{error:?}"))),
     }
 }
 
@@ -178,7 +203,22 @@ fn record(spec: &TurnSpec, record: &Record) -> String {
             snake(format!("{:?}", run.state))
         ),
         Record::TurnEnded { completed, .. } => format!("turn ended {}", ended(completed)),
+        Record::ApprovalsAsked { approvals, .. } => format!(
+            "asking for {}",
+            list(approvals.iter().map(|approval| call(spec, approval.call)))
+        ),
+        Record::ApprovalsChanged { changes, .. } => format!(
+            "approval of {}",
+            list(changes.iter().map(|change| {
+                let state = snake(format!("{:?}", change.state));
+                format!("{}={state}", call(spec, change.call))
+            }))
+        ),
+        Record::GrantsPut { grants, .. } => {
+            format!("grants {}", list(grants.iter().map(|grant| grant.text())))
+        }
         Record::TurnRecovered { .. }
+        | Record::SessionPut(_)
         | Record::RunEnded(_)
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
@@ -211,6 +251,14 @@ fn event(spec: &TurnSpec, event: &Event) -> String {
                 moved.to.as_str()
             )
         }
+        Event::ApprovalRequired(approvals) => format!(
+            "approval required: {}",
+            list(approvals.iter().map(|approval| call(spec, approval.call)))
+        ),
+        Event::Suspended(calls) => format!(
+            "suspended: {}",
+            list(calls.iter().map(|index| call(spec, *index)))
+        ),
         Event::CallCompleted(index, result) => {
             format!("{} completed: {}", call(spec, *index), self::result(result))
         }

@@ -2,6 +2,8 @@
 //!
 //! Never asserts what one input does; that is in the modules beside.
 
+use callgate::gate::approval::{BatchPolicy, Choice};
+use callgate::gate::permission::Mode;
 use callgate::gate::turn::{Input, Proof, RejectReason};
 use proptest::prelude::*;
 
@@ -34,6 +36,17 @@ pub(super) enum Op {
     },
     ChangeTool {
         tool: u8,
+        told: bool,
+    },
+    /// An approver decides; without having seen it, with a digest of something else.
+    Decide {
+        call: u8,
+        choice: Choice,
+        seen: bool,
+    },
+    /// The session's mode changes, and the turn learns of it or not yet.
+    Mode {
+        mode: Mode,
         told: bool,
     },
     /// Something else ends the run.
@@ -84,6 +97,17 @@ fn word() -> impl Strategy<Value = Word> {
     ]
 }
 
+fn choice() -> impl Strategy<Value = Choice> {
+    prop_oneof![
+        6 => Just(Choice::Once),
+        1 => Just(Choice::Session),
+        2 => Just(Choice::Deny),
+        1 => Just(Choice::Edit),
+        1 => Just(Choice::Respond),
+        1 => Just(Choice::CancelTurn),
+    ]
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let grace = || prop_oneof![Just(0_u32), Just(40)];
     prop_oneof![
@@ -95,6 +119,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (any::<bool>(), grace()).prop_map(|(run, grace_ms)| Op::CancelTurn { run, grace_ms }),
         3 => (1_u16..2_000).prop_map(|span_ms| Op::Later { span_ms }),
         1 => (0_u8..5, any::<bool>()).prop_map(|(tool, told)| Op::ChangeTool { tool, told }),
+        5 => (0_u8..5, choice(), prop::bool::weighted(0.9))
+            .prop_map(|(call, choice, seen)| Op::Decide { call, choice, seen }),
+        1 => (prop::sample::select(Mode::ALL.to_vec()), any::<bool>())
+            .prop_map(|(mode, told)| Op::Mode { mode, told }),
         1 => Just(Op::EndRun),
         1 => any::<u8>().prop_map(|kept| Op::Crash { kept }),
     ]
@@ -119,10 +147,19 @@ proptest! {
     #[test]
     fn whatever_happens_every_call_ends_once_and_the_turn_last(
         shape in shape(),
+        policy in prop::sample::select(vec![
+            BatchPolicy::FreezeAtomic,
+            BatchPolicy::FreezePartial,
+            BatchPolicy::EagerSafe,
+        ]),
+        ttl_ms in prop::option::of(prop_oneof![Just(0_u64), 1..3_000_u64]),
         ops in prop::collection::vec(op(), 0..40),
     ) {
         let tools = shape.0.iter().map(|(tool, _)| TOOLS[*tool]).collect();
-        let mut world = World::new(lay(&shape), tools);
+        let mut world = World::new(lay(&shape).batch_policy(policy), tools);
+        if let Some(ttl_ms) = ttl_ms {
+            world = world.with_approver(ttl_ms);
+        }
         world.give(Input::Started);
         for op in &ops {
             world.apply(op);

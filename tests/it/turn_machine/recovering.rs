@@ -149,7 +149,6 @@ fn a_call_that_its_executor_still_has_goes_on() {
         turn.later(10).resumed("a", 1),
         ["announce a: scheduled -> executing"]
     );
-    assert_eq!(turn.machine.waits_for(), "executor");
     turn.answered("a", 1);
     assert_eq!(
         lines::result(&turn.result("a")),

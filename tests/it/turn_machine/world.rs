@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use callgate::gate::approval::{Approval, ApprovalState};
 use callgate::gate::call::CallState;
 use callgate::gate::event::{Attempt, Event};
 use callgate::gate::ids::{CallIndex, InstanceId};
+use callgate::gate::permission::Approver;
 use callgate::gate::record::{Record, StoredTurn, TurnSpec};
 use callgate::gate::result::{CallEffect, CallOutcome, ToolResult};
 use callgate::gate::turn::{
@@ -23,7 +25,7 @@ const ATTEMPTS_MAX: u32 = 3;
 
 /// What is known of one call from the effects alone.
 #[derive(Debug, Default, Clone)]
-struct Known {
+pub(super) struct Known {
     state: Option<CallState>,
     completed: u32,
     /// Claimed and neither sent nor given back.
@@ -35,22 +37,26 @@ struct Known {
     /// It was lost or refused with the proof that it never began, since it was last sent.
     proven: bool,
     /// Somebody wanted it to stop.
-    cancelled: bool,
+    pub(super) cancelled: bool,
     /// An attempt was sent and no proof came that it never began.
     may_have_run: bool,
 }
 
 /// The engine on paper, which believes nothing.
 pub(super) struct World {
-    turn: Turn,
+    pub(super) turn: Turn,
     spec: Arc<TurnSpec>,
-    tools: Vec<&'static str>,
-    known: Vec<Known>,
+    pub(super) tools: Vec<&'static str>,
+    pub(super) known: Vec<Known>,
     /// Everything written, and how much of it is surely on the disk.
     written: Vec<Record>,
     durable: usize,
     completed: u32,
     finished: bool,
+    /// Approvals as they were shown last.
+    pub(super) shown: BTreeMap<CallIndex, Arc<Approval>>,
+    /// Decisions that an approver was told are taken.
+    pub(super) decided: BTreeMap<CallIndex, ApprovalState>,
 }
 
 pub(super) fn lay((calls, max_parallel, timeout_ms): &Shape) -> Paper {
@@ -96,14 +102,23 @@ impl World {
             durable: 0,
             completed: 0,
             finished: false,
+            shown: BTreeMap::new(),
+            decided: BTreeMap::new(),
         }
+    }
+
+    /// Somebody can be asked; what waits expires after that span, or never.
+    pub(super) fn with_approver(mut self, ttl_ms: u64) -> Self {
+        self.turn.approver = Approver::Expected;
+        self.turn.approval_ttl_ms = ttl_ms;
+        self
     }
 
     fn position(&self, call: u8) -> Option<usize> {
         (!self.known.is_empty()).then(|| usize::from(call) % self.known.len())
     }
 
-    fn index(position: usize) -> CallIndex {
+    pub(super) fn index(position: usize) -> CallIndex {
         CallIndex(u16::try_from(position).unwrap())
     }
 
@@ -116,6 +131,17 @@ impl World {
         match op {
             Op::Claimed { calls, recorded } => self.claimed(calls, *recorded),
             Op::Executor { call, beside, word } => self.executor(*call, *beside, word),
+            Op::Decide { call, choice, seen } => {
+                if let Some(position) = self.position(*call) {
+                    self.decide(position, *choice, *seen);
+                }
+            }
+            Op::Mode { mode, told } => {
+                self.turn.session_mode = Some(*mode);
+                if *told {
+                    self.give(Input::ToolsChanged);
+                }
+            }
             Op::CancelCall { call, grace_ms } => {
                 let Some(position) = self.position(*call) else {
                     return;
@@ -268,6 +294,7 @@ impl World {
                 }
                 Effect::Dispatch(dispatch) => {
                     let recorded = recorded || is_repeatable(self.tools[dispatch.call.get()]);
+                    self.check_consent(dispatch.call);
                     // One record for the whole burst: without it nothing of the burst is sent.
                     if recorded && unrecorded.is_empty() {
                         self.sent(dispatch.call.get(), dispatch.attempt);
@@ -286,7 +313,14 @@ impl World {
                         .unwrap();
                     self.known[position].claimed = false;
                 }
-                Effect::Withdraw(_) | Effect::Acknowledge { .. } => {}
+                Effect::ShowApprovals(approvals) => {
+                    // Nobody is shown what a crash could take back.
+                    assert_eq!(self.durable, self.written.len());
+                    self.shown
+                        .extend(approvals.into_iter().map(|one| (one.call, one)));
+                }
+                Effect::Answer(outcome) => self.answered(*outcome),
+                Effect::Grant(_) | Effect::Withdraw(_) | Effect::Acknowledge { .. } => {}
                 Effect::Finish => self.finished = true,
             }
         }
@@ -301,18 +335,21 @@ impl World {
         unrecorded
     }
 
-    /// Record, tell, do; and a strict dispatch has its record in the same list.
+    /// Record, show, tell, do; and a strict dispatch has its record in the same list.
     fn check_order(&self, effects: &[Effect]) {
         let rank = |effect: &Effect| match effect {
             Effect::Persist { .. } => 0,
-            Effect::Announce(_) => 1,
-            Effect::Analyse(_)
+            Effect::ShowApprovals(_) => 1,
+            Effect::Announce(_) => 2,
+            Effect::Grant(_)
+            | Effect::Answer(_)
+            | Effect::Analyse(_)
             | Effect::Claim(_)
             | Effect::Expect(_)
             | Effect::Dispatch(_)
             | Effect::Withdraw(_)
-            | Effect::Acknowledge { .. } => 2,
-            Effect::Finish => 3,
+            | Effect::Acknowledge { .. } => 3,
+            Effect::Finish => 4,
         };
         assert!(effects.is_sorted_by_key(rank), "{}", self.turn.transcript());
         for effect in effects {
@@ -411,7 +448,8 @@ impl World {
                     "{}",
                     self.turn.transcript()
                 );
-                if result.attempts > 0 && !is_repeatable(self.tools[position]) {
+                let decided = self.shown.contains_key(&index);
+                if decided || result.attempts > 0 && !is_repeatable(self.tools[position]) {
                     assert!(self.is_durable(index), "told before it was durable");
                 }
             }
@@ -424,7 +462,12 @@ impl World {
                     .collect();
                 assert_eq!(ids, IDS[..self.known.len()]);
             }
-            Event::Accepted(_) | Event::Progress(..) | Event::Output(..) | Event::Heartbeat(_) => {}
+            Event::Accepted(_)
+            | Event::ApprovalRequired(_)
+            | Event::Suspended(_)
+            | Event::Progress(..)
+            | Event::Output(..)
+            | Event::Heartbeat(_) => {}
         }
     }
 
@@ -462,8 +505,20 @@ impl World {
                 Record::TurnCancelling { reason, .. } => stored.cancelling = Some(reason.clone()),
                 // The next process finds a turn that has ended, and nothing to take up.
                 Record::TurnEnded { .. } => return,
+                Record::ApprovalsAsked { approvals, .. } => {
+                    stored.approvals.extend(approvals.iter().cloned());
+                }
+                Record::ApprovalsChanged { changes, .. } => {
+                    for change in changes {
+                        let mut known = stored.approvals.iter_mut();
+                        let known = known.find(|known| known.call == change.call).unwrap();
+                        Arc::make_mut(known).apply(change.clone());
+                    }
+                }
                 Record::TurnAccepted(_)
                 | Record::TurnRecovered { .. }
+                | Record::SessionPut(_)
+                | Record::GrantsPut { .. }
                 | Record::RunEnded(_)
                 | Record::ToolRegistered(_)
                 | Record::ToolRemoved(_)
@@ -496,6 +551,14 @@ impl World {
                 ..Known::default()
             };
         }
+        for (index, state) in &self.decided {
+            let kept = stored.approvals.iter().find(|known| known.call == *index);
+            assert_eq!(
+                kept.map(|kept| kept.state),
+                Some(*state),
+                "a decision is lost"
+            );
+        }
         self.turn.machine = callgate::gate::turn::TurnMachine::restore(&stored);
         self.give(Input::Recovered);
     }
@@ -506,12 +569,21 @@ impl World {
             if self.finished {
                 break;
             }
-            assert!(
-                self.turn.deadline().is_some(),
-                "waits for ever\n{}",
-                self.turn.transcript()
-            );
-            let now = self.turn.deadline().unwrap();
+            let Some(now) = self.turn.deadline() else {
+                // Only people may be waited for without an end.
+                let calls = self.known.iter();
+                let mut states = calls.map(|known| known.state.unwrap());
+                assert!(
+                    states.any(|state| state == CallState::AwaitingApproval),
+                    "waits for ever\n{}",
+                    self.turn.transcript()
+                );
+                self.known
+                    .iter_mut()
+                    .for_each(|known| known.cancelled = true);
+                self.cancel(CancelScope::Turn, 0);
+                continue;
+            };
             self.turn.go_to(now);
             self.give(Input::DeadlineReached);
         }

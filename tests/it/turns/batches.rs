@@ -275,7 +275,7 @@ async fn arguments_arrive_digit_for_digit_in_dispatch_form() {
 #[tokio::test]
 async fn what_must_be_asked_is_not_run_without_an_approver() {
     let (_sidecar, mut executor, orchestrator) = set_up(
-        Setup::default(),
+        Setup::default().set("approvals.approvers", "none"),
         [tools::echo(), tools::edit(), tools::erase()],
     )
     .await;

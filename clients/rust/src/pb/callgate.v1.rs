@@ -83,7 +83,7 @@ pub struct RpcError {
 /// the gRPC status.
 ///
 /// Numbers 10 to 29 are for any method, 30 to 49 for turns, 50 to 69 for streams,
-/// 90 to 109 for the registry.
+/// 70 to 89 for approvals, 90 to 109 for sessions, policy and registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ErrorReason {
@@ -106,6 +106,8 @@ pub enum ErrorReason {
     StoreUnavailable = 17,
     /// No such thing, or not the caller's to see; see `resource_kind` (NOT_FOUND).
     NotFound = 19,
+    /// The id is taken (ALREADY_EXISTS).
+    AlreadyExists = 20,
     /// The etag is old; read again (ABORTED).
     EtagMismatch = 21,
     /// The cursor or page token is too old; start from a snapshot (OUT_OF_RANGE).
@@ -120,6 +122,8 @@ pub enum ErrorReason {
     CallConflict = 32,
     /// The run has ended (FAILED_PRECONDITION).
     RunNotActive = 33,
+    /// The session is closed (FAILED_PRECONDITION).
+    SessionClosed = 34,
     /// The provider message cannot be read; see `violations` (INVALID_ARGUMENT).
     ProviderMessageInvalid = 35,
     /// The tool snapshot is no longer kept (FAILED_PRECONDITION).
@@ -143,6 +147,25 @@ pub enum ErrorReason {
     HeartbeatMissed = 55,
     /// The credential may not use this executor name (PERMISSION_DENIED).
     NameForbidden = 56,
+    /// No such approval, or not the caller's to see (NOT_FOUND).
+    ApprovalNotFound = 70,
+    /// Decided otherwise before; the winner is in the outcome (FAILED_PRECONDITION).
+    ApprovalAlreadyDecided = 71,
+    /// Ended without a decision: expired, cancelled, withdrawn or replaced
+    /// (FAILED_PRECONDITION).
+    ApprovalNotPending = 72,
+    /// The digest is not the one of this approval (FAILED_PRECONDITION).
+    ApprovalDigestMismatch = 73,
+    /// The choice is not among the allowed ones (INVALID_ARGUMENT).
+    ApprovalChoiceNotAllowed = 74,
+    /// The edited arguments do not pass; it stays pending (INVALID_ARGUMENT).
+    ApprovalEditInvalid = 75,
+    /// The decision id was used for another decision (ALREADY_EXISTS).
+    DecisionIdReused = 77,
+    /// Above the parent's mode or `max_mode` (FAILED_PRECONDITION).
+    ModeNotAllowed = 90,
+    /// A deny or ask rule cannot be read; see `violations` (INVALID_ARGUMENT).
+    RuleInvalid = 91,
     /// The toolset is in use (FAILED_PRECONDITION).
     ToolsetInUse = 92,
     /// A name of a copied toolset is taken in the target (ALREADY_EXISTS).
@@ -164,6 +187,7 @@ impl ErrorReason {
             Self::Draining => "ERROR_REASON_DRAINING",
             Self::StoreUnavailable => "ERROR_REASON_STORE_UNAVAILABLE",
             Self::NotFound => "ERROR_REASON_NOT_FOUND",
+            Self::AlreadyExists => "ERROR_REASON_ALREADY_EXISTS",
             Self::EtagMismatch => "ERROR_REASON_ETAG_MISMATCH",
             Self::CursorExpired => "ERROR_REASON_CURSOR_EXPIRED",
             Self::Internal => "ERROR_REASON_INTERNAL",
@@ -171,6 +195,7 @@ impl ErrorReason {
             Self::CallIdDuplicate => "ERROR_REASON_CALL_ID_DUPLICATE",
             Self::CallConflict => "ERROR_REASON_CALL_CONFLICT",
             Self::RunNotActive => "ERROR_REASON_RUN_NOT_ACTIVE",
+            Self::SessionClosed => "ERROR_REASON_SESSION_CLOSED",
             Self::ProviderMessageInvalid => "ERROR_REASON_PROVIDER_MESSAGE_INVALID",
             Self::SnapshotExpired => "ERROR_REASON_SNAPSHOT_EXPIRED",
             Self::SlowReader => "ERROR_REASON_SLOW_READER",
@@ -182,6 +207,15 @@ impl ErrorReason {
             Self::Superseded => "ERROR_REASON_SUPERSEDED",
             Self::HeartbeatMissed => "ERROR_REASON_HEARTBEAT_MISSED",
             Self::NameForbidden => "ERROR_REASON_NAME_FORBIDDEN",
+            Self::ApprovalNotFound => "ERROR_REASON_APPROVAL_NOT_FOUND",
+            Self::ApprovalAlreadyDecided => "ERROR_REASON_APPROVAL_ALREADY_DECIDED",
+            Self::ApprovalNotPending => "ERROR_REASON_APPROVAL_NOT_PENDING",
+            Self::ApprovalDigestMismatch => "ERROR_REASON_APPROVAL_DIGEST_MISMATCH",
+            Self::ApprovalChoiceNotAllowed => "ERROR_REASON_APPROVAL_CHOICE_NOT_ALLOWED",
+            Self::ApprovalEditInvalid => "ERROR_REASON_APPROVAL_EDIT_INVALID",
+            Self::DecisionIdReused => "ERROR_REASON_DECISION_ID_REUSED",
+            Self::ModeNotAllowed => "ERROR_REASON_MODE_NOT_ALLOWED",
+            Self::RuleInvalid => "ERROR_REASON_RULE_INVALID",
             Self::ToolsetInUse => "ERROR_REASON_TOOLSET_IN_USE",
             Self::ToolNameDuplicate => "ERROR_REASON_TOOL_NAME_DUPLICATE",
         }
@@ -198,6 +232,7 @@ impl ErrorReason {
             "ERROR_REASON_DRAINING" => Some(Self::Draining),
             "ERROR_REASON_STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
             "ERROR_REASON_NOT_FOUND" => Some(Self::NotFound),
+            "ERROR_REASON_ALREADY_EXISTS" => Some(Self::AlreadyExists),
             "ERROR_REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
             "ERROR_REASON_CURSOR_EXPIRED" => Some(Self::CursorExpired),
             "ERROR_REASON_INTERNAL" => Some(Self::Internal),
@@ -205,6 +240,7 @@ impl ErrorReason {
             "ERROR_REASON_CALL_ID_DUPLICATE" => Some(Self::CallIdDuplicate),
             "ERROR_REASON_CALL_CONFLICT" => Some(Self::CallConflict),
             "ERROR_REASON_RUN_NOT_ACTIVE" => Some(Self::RunNotActive),
+            "ERROR_REASON_SESSION_CLOSED" => Some(Self::SessionClosed),
             "ERROR_REASON_PROVIDER_MESSAGE_INVALID" => Some(Self::ProviderMessageInvalid),
             "ERROR_REASON_SNAPSHOT_EXPIRED" => Some(Self::SnapshotExpired),
             "ERROR_REASON_SLOW_READER" => Some(Self::SlowReader),
@@ -216,166 +252,19 @@ impl ErrorReason {
             "ERROR_REASON_SUPERSEDED" => Some(Self::Superseded),
             "ERROR_REASON_HEARTBEAT_MISSED" => Some(Self::HeartbeatMissed),
             "ERROR_REASON_NAME_FORBIDDEN" => Some(Self::NameForbidden),
+            "ERROR_REASON_APPROVAL_NOT_FOUND" => Some(Self::ApprovalNotFound),
+            "ERROR_REASON_APPROVAL_ALREADY_DECIDED" => Some(Self::ApprovalAlreadyDecided),
+            "ERROR_REASON_APPROVAL_NOT_PENDING" => Some(Self::ApprovalNotPending),
+            "ERROR_REASON_APPROVAL_DIGEST_MISMATCH" => Some(Self::ApprovalDigestMismatch),
+            "ERROR_REASON_APPROVAL_CHOICE_NOT_ALLOWED" => {
+                Some(Self::ApprovalChoiceNotAllowed)
+            }
+            "ERROR_REASON_APPROVAL_EDIT_INVALID" => Some(Self::ApprovalEditInvalid),
+            "ERROR_REASON_DECISION_ID_REUSED" => Some(Self::DecisionIdReused),
+            "ERROR_REASON_MODE_NOT_ALLOWED" => Some(Self::ModeNotAllowed),
+            "ERROR_REASON_RULE_INVALID" => Some(Self::RuleInvalid),
             "ERROR_REASON_TOOLSET_IN_USE" => Some(Self::ToolsetInUse),
             "ERROR_REASON_TOOL_NAME_DUPLICATE" => Some(Self::ToolNameDuplicate),
-            _ => None,
-        }
-    }
-}
-/// Asks for a Pong. Sent by either side, at the interval that the sidecar named.
-/// Answered by the loop that handles messages, never by a helper of its own: it
-/// proves that the stream works.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Ping {
-    /// Returned as it is.
-    #[prost(uint32, tag = "1")]
-    pub nonce: u32,
-}
-/// Answers a Ping, at once.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Pong {
-    /// From the Ping.
-    #[prost(uint32, tag = "1")]
-    pub nonce: u32,
-}
-/// Who the peer's software is. For people and logs; nothing depends on it.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Sdk {
-    /// E.g. `callgate-python`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Its version.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// E.g. `python`.
-    #[prost(string, tag = "3")]
-    pub language: ::prost::alloc::string::String,
-    /// E.g. `3.12`.
-    #[prost(string, tag = "4")]
-    pub language_version: ::prost::alloc::string::String,
-}
-/// The sidecar closes this stream soon. The peer opens another one after a random
-/// span between the two delays, finishes here what it can, then ends this one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GoAway {
-    /// Why.
-    #[prost(enumeration = "GoAwayReason", tag = "1")]
-    pub reason: i32,
-    /// For people.
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// The stream is cut after this span.
-    #[prost(uint32, tag = "3")]
-    pub drain_ms: u32,
-    /// Earliest new connection, counted from now.
-    #[prost(uint32, tag = "4")]
-    pub reconnect_min_ms: u32,
-    /// Latest new connection. Zero: do not come back by itself.
-    #[prost(uint32, tag = "5")]
-    pub reconnect_max_ms: u32,
-}
-/// A message that the receiver ignored, and why. Sent by the sidecar instead of
-/// ending the stream; too many of them end it with PROTOCOL_VIOLATION.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Notice {
-    /// Stable code, e.g. `execution_unknown`, `execution_not_yours`,
-    /// `output_without_credit`, `body_unknown`, `verdict_late`.
-    #[prost(string, tag = "1")]
-    pub code: ::prost::alloc::string::String,
-    /// For people.
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// What the message was about: an execution id, invocation id or turn id. Empty:
-    /// nothing in particular.
-    #[prost(string, tag = "3")]
-    pub about: ::prost::alloc::string::String,
-}
-/// Timings that the sidecar sets for a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamTiming {
-    /// Each side sends a Ping this often. Default 5 000.
-    #[prost(uint32, tag = "1")]
-    pub ping_interval_ms: u32,
-    /// Unanswered pings after which a side gives the stream up. Default 3.
-    #[prost(uint32, tag = "2")]
-    pub ping_misses: u32,
-    /// An executor accepts or rejects within this span. Default 5 000.
-    #[prost(uint32, tag = "3")]
-    pub accept_timeout_ms: u32,
-    /// How long what was in flight is kept after a stream broke. Default 30 000.
-    #[prost(uint32, tag = "4")]
-    pub resume_window_ms: u32,
-    /// A peer that takes nothing for this span is closed. Default 10 000.
-    #[prost(uint32, tag = "6")]
-    pub send_stall_ms: u32,
-}
-/// Sizes and numbers that the sidecar sets for a stream. The sender checks before
-/// sending.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamLimits {
-    /// Largest message that the sidecar takes. Default 4 MiB.
-    #[prost(uint32, tag = "1")]
-    pub max_message_bytes: u32,
-    /// Largest `arguments_json`. Default 1 MiB.
-    #[prost(uint32, tag = "2")]
-    pub max_arguments_bytes: u32,
-    /// Largest result, contents and `structured_json` together. A sender turns a
-    /// larger one into an error `result_too_large`. Default 1 MiB.
-    #[prost(uint32, tag = "3")]
-    pub max_result_bytes: u32,
-    /// Largest OutputChunk. Default 64 KiB.
-    #[prost(uint32, tag = "4")]
-    pub max_output_chunk_bytes: u32,
-    /// Largest `metadata_json` and `details_json`. Default 64 KiB.
-    #[prost(uint32, tag = "5")]
-    pub max_metadata_bytes: u32,
-    /// Most tools in one Hello, and most in one ToolUpdate, upserts and removals
-    /// together. An executor with more sends the rest in updates of its own. Default
-    /// 1 000. Zero: the sidecar is older than the field; the default holds.
-    #[prost(uint32, tag = "6")]
-    pub max_tools_per_message: u32,
-}
-/// Why a stream is closed. Unknown: SHUTDOWN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum GoAwayReason {
-    /// Never sent.
-    Unspecified = 0,
-    /// The sidecar shuts down.
-    Shutdown = 1,
-    /// A newer stream of the same instance took over. Do not come back.
-    Superseded = 2,
-    /// The peer reads too slowly.
-    SlowReader = 4,
-    /// The peer did not answer pings.
-    HeartbeatMissed = 5,
-    /// The peer broke the protocol too often.
-    ProtocolViolation = 6,
-}
-impl GoAwayReason {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "GO_AWAY_REASON_UNSPECIFIED",
-            Self::Shutdown => "GO_AWAY_REASON_SHUTDOWN",
-            Self::Superseded => "GO_AWAY_REASON_SUPERSEDED",
-            Self::SlowReader => "GO_AWAY_REASON_SLOW_READER",
-            Self::HeartbeatMissed => "GO_AWAY_REASON_HEARTBEAT_MISSED",
-            Self::ProtocolViolation => "GO_AWAY_REASON_PROTOCOL_VIOLATION",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "GO_AWAY_REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "GO_AWAY_REASON_SHUTDOWN" => Some(Self::Shutdown),
-            "GO_AWAY_REASON_SUPERSEDED" => Some(Self::Superseded),
-            "GO_AWAY_REASON_SLOW_READER" => Some(Self::SlowReader),
-            "GO_AWAY_REASON_HEARTBEAT_MISSED" => Some(Self::HeartbeatMissed),
-            "GO_AWAY_REASON_PROTOCOL_VIOLATION" => Some(Self::ProtocolViolation),
             _ => None,
         }
     }
@@ -520,7 +409,7 @@ pub struct ToolCall {
     #[prost(bool, tag = "4")]
     pub truncated: bool,
 }
-/// What a tool gave back.
+/// What a tool gave back, or an approver in its place.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToolResult {
     /// For the model, in order. At most 64 parts. Empty is a valid answer.
@@ -601,6 +490,9 @@ pub struct CallResult {
     /// When things happened.
     #[prost(message, optional, tag = "17")]
     pub timing: ::core::option::Option<CallTiming>,
+    /// The approval that let it run or refused it. Empty: nobody was asked.
+    #[prost(string, tag = "18")]
+    pub approval_id: ::prost::alloc::string::String,
     /// Digest of the arguments that ran, or would have, in dispatch form. Empty if
     /// they did not parse.
     #[prost(bytes = "bytes", tag = "19")]
@@ -618,6 +510,9 @@ pub struct CallTiming {
     /// When it ended.
     #[prost(uint64, tag = "3")]
     pub finished_at_ms: u64,
+    /// Spent waiting for approvers.
+    #[prost(uint64, tag = "5")]
+    pub approval_ms: u64,
     /// Spent waiting for a slot or for an executor.
     #[prost(uint32, tag = "6")]
     pub queue_ms: u32,
@@ -637,8 +532,8 @@ pub struct CallTiming {
 /// `tool_argument_unknown` `tool_argument_invalid` `tool_changed`
 /// `tool_execution_failed` `result_too_large` `result_invalid`, and codes of the
 /// executor's own domain. PERMISSION: `tool_denied_by_rule` `tool_denied_by_mode`
-/// `approval_unavailable`. CANCELLED:
-/// `tool_cancelled`. RUNTIME: `limit_exceeded`. TRANSPORT: `tool_unavailable`
+/// `tool_denied_by_user` `tool_batch_rejected` `approval_expired`
+/// `approval_unavailable`. CANCELLED: `tool_cancelled`. RUNTIME: `limit_exceeded`. TRANSPORT: `tool_unavailable`
 /// `tool_timeout` `tool_outcome_unknown` `executor_protocol_error`. STORE:
 /// `store_unavailable`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -840,6 +735,38 @@ pub struct Run {
     /// When it ended. Absent while active.
     #[prost(uint64, optional, tag = "9")]
     pub ended_at_ms: ::core::option::Option<u64>,
+}
+/// Why a call may run, must be asked or must not run. Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PermissionVerdict {
+    /// What was decided.
+    #[prost(enumeration = "PermissionEffect", tag = "1")]
+    pub effect: i32,
+    /// Which step decided.
+    #[prost(enumeration = "DecisionStage", tag = "2")]
+    pub stage: i32,
+    /// The rule as written, or the grant's rule. Empty: no rule decided.
+    #[prost(string, tag = "3")]
+    pub rule: ::prost::alloc::string::String,
+    /// Where the rule comes from.
+    #[prost(enumeration = "RuleSource", tag = "4")]
+    pub source: i32,
+    /// File and line of the rule, or the grant's id. Empty: none.
+    #[prost(string, tag = "5")]
+    pub origin: ::prost::alloc::string::String,
+    /// The part of a command that decided, as written. Empty: no command.
+    #[prost(string, tag = "6")]
+    pub segment: ::prost::alloc::string::String,
+    /// Position of that segment, from 0. Absent: no command.
+    #[prost(uint32, optional, tag = "7")]
+    pub segment_index: ::core::option::Option<u32>,
+    /// For people: the rule's message, else a sentence of the sidecar.
+    /// Never text from the model.
+    #[prost(string, tag = "9")]
+    pub message: ::prost::alloc::string::String,
+    /// Which state of the rules was used. Grows with every change.
+    #[prost(uint64, tag = "10")]
+    pub policy_revision: u64,
 }
 /// How much harm a tool can do. Set by the executor, raised by either side,
 /// lowered only by the sidecar's config. Unknown: DANGEROUS.
@@ -1071,7 +998,7 @@ impl CallState {
 pub enum CallOutcome {
     /// Never sent.
     Unspecified = 0,
-    /// The tool gave a result.
+    /// The tool or an approver gave a result.
     Success = 1,
     /// The result is an error.
     Error = 2,
@@ -1108,18 +1035,26 @@ impl CallOutcome {
 pub enum NotExecutedReason {
     /// An executor took the call.
     Unspecified = 0,
+    /// An approver said no.
+    DeniedByUser = 1,
     /// A deny rule matched.
     DeniedByRule = 2,
     /// The session's mode forbids it.
     DeniedByMode = 4,
+    /// The approval expired undecided.
+    ApprovalExpired = 5,
     /// It had to be asked and nobody can answer.
     ApprovalUnavailable = 6,
+    /// Another call of the batch was refused (FREEZE_ATOMIC).
+    BatchRejected = 7,
     /// The arguments did not pass.
     InvalidCall = 8,
     /// No such tool in this turn's toolset.
     NotFound = 9,
     /// Cancelled before it was sent.
     CancelledBeforeStart = 10,
+    /// An approver gave the result in the tool's place.
+    AnsweredByApprover = 13,
     /// No executor took it in time, or the tool has changed.
     ToolUnavailable = 16,
 }
@@ -1131,12 +1066,16 @@ impl NotExecutedReason {
     pub fn as_str_name(&self) -> &'static str {
         match self {
             Self::Unspecified => "NOT_EXECUTED_REASON_UNSPECIFIED",
+            Self::DeniedByUser => "NOT_EXECUTED_REASON_DENIED_BY_USER",
             Self::DeniedByRule => "NOT_EXECUTED_REASON_DENIED_BY_RULE",
             Self::DeniedByMode => "NOT_EXECUTED_REASON_DENIED_BY_MODE",
+            Self::ApprovalExpired => "NOT_EXECUTED_REASON_APPROVAL_EXPIRED",
             Self::ApprovalUnavailable => "NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE",
+            Self::BatchRejected => "NOT_EXECUTED_REASON_BATCH_REJECTED",
             Self::InvalidCall => "NOT_EXECUTED_REASON_INVALID_CALL",
             Self::NotFound => "NOT_EXECUTED_REASON_NOT_FOUND",
             Self::CancelledBeforeStart => "NOT_EXECUTED_REASON_CANCELLED_BEFORE_START",
+            Self::AnsweredByApprover => "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER",
             Self::ToolUnavailable => "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE",
         }
     }
@@ -1144,14 +1083,18 @@ impl NotExecutedReason {
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
             "NOT_EXECUTED_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "NOT_EXECUTED_REASON_DENIED_BY_USER" => Some(Self::DeniedByUser),
             "NOT_EXECUTED_REASON_DENIED_BY_RULE" => Some(Self::DeniedByRule),
             "NOT_EXECUTED_REASON_DENIED_BY_MODE" => Some(Self::DeniedByMode),
+            "NOT_EXECUTED_REASON_APPROVAL_EXPIRED" => Some(Self::ApprovalExpired),
             "NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE" => Some(Self::ApprovalUnavailable),
+            "NOT_EXECUTED_REASON_BATCH_REJECTED" => Some(Self::BatchRejected),
             "NOT_EXECUTED_REASON_INVALID_CALL" => Some(Self::InvalidCall),
             "NOT_EXECUTED_REASON_NOT_FOUND" => Some(Self::NotFound),
             "NOT_EXECUTED_REASON_CANCELLED_BEFORE_START" => {
                 Some(Self::CancelledBeforeStart)
             }
+            "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER" => Some(Self::AnsweredByApprover),
             "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE" => Some(Self::ToolUnavailable),
             _ => None,
         }
@@ -1207,7 +1150,7 @@ pub enum ErrorLayer {
     Decode = 2,
     /// The tool or its arguments.
     Tool = 3,
-    /// Risk and approvals.
+    /// Rules, modes, approvals.
     Permission = 4,
     /// Cancellation.
     Cancelled = 6,
@@ -1289,6 +1232,46 @@ impl RunState {
             "RUN_STATE_COMPLETED" => Some(Self::Completed),
             "RUN_STATE_CANCELLED" => Some(Self::Cancelled),
             "RUN_STATE_ERROR" => Some(Self::Error),
+            _ => None,
+        }
+    }
+}
+/// What happens to the batch while a call waits, and when one is refused or
+/// expires. Recorded in the batch. Unknown: FREEZE_ATOMIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BatchPolicy {
+    /// Not set: the session's; there, the configured default, FREEZE_ATOMIC.
+    Unspecified = 0,
+    /// Nothing runs before the decision. One refusal ends the batch at once: every
+    /// other call not yet sent gets `tool_batch_rejected`, its approvals are
+    /// withdrawn.
+    FreezeAtomic = 1,
+    /// Nothing runs before all are decided; then approved and unasked calls run.
+    FreezePartial = 2,
+    /// Safe calls run at once, the rest as FREEZE_PARTIAL.
+    EagerSafe = 3,
+}
+impl BatchPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BATCH_POLICY_UNSPECIFIED",
+            Self::FreezeAtomic => "BATCH_POLICY_FREEZE_ATOMIC",
+            Self::FreezePartial => "BATCH_POLICY_FREEZE_PARTIAL",
+            Self::EagerSafe => "BATCH_POLICY_EAGER_SAFE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BATCH_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "BATCH_POLICY_FREEZE_ATOMIC" => Some(Self::FreezeAtomic),
+            "BATCH_POLICY_FREEZE_PARTIAL" => Some(Self::FreezePartial),
+            "BATCH_POLICY_EAGER_SAFE" => Some(Self::EagerSafe),
             _ => None,
         }
     }
@@ -1418,6 +1401,3538 @@ impl RegistrationState {
             "REGISTRATION_STATE_REFUSED" => Some(Self::Refused),
             "REGISTRATION_STATE_REMOVED" => Some(Self::Removed),
             _ => None,
+        }
+    }
+}
+/// What a permission decision says. Unknown: DENY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PermissionEffect {
+    /// No opinion.
+    Unspecified = 0,
+    /// May run.
+    Allow = 1,
+    /// An approver must be asked.
+    Ask = 2,
+    /// Must not run.
+    Deny = 3,
+}
+impl PermissionEffect {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PERMISSION_EFFECT_UNSPECIFIED",
+            Self::Allow => "PERMISSION_EFFECT_ALLOW",
+            Self::Ask => "PERMISSION_EFFECT_ASK",
+            Self::Deny => "PERMISSION_EFFECT_DENY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PERMISSION_EFFECT_UNSPECIFIED" => Some(Self::Unspecified),
+            "PERMISSION_EFFECT_ALLOW" => Some(Self::Allow),
+            "PERMISSION_EFFECT_ASK" => Some(Self::Ask),
+            "PERMISSION_EFFECT_DENY" => Some(Self::Deny),
+            _ => None,
+        }
+    }
+}
+/// Where a rule comes from. All sources add up, none overrides another.
+/// Unknown: show its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RuleSource {
+    /// Not from a rule.
+    Unspecified = 0,
+    /// Managed settings of the organisation.
+    PolicySettings = 1,
+    /// The user's settings.
+    UserSettings = 2,
+    /// Settings in the project. Its allow rules need a trusted workspace.
+    ProjectSettings = 3,
+    /// Settings in the project that are not shared.
+    LocalSettings = 4,
+    /// A file named by a flag.
+    FlagSettings = 5,
+    /// A command-line argument.
+    CliArg = 6,
+    /// Came with the turn.
+    Command = 7,
+    /// A grant of the session.
+    Session = 8,
+}
+impl RuleSource {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RULE_SOURCE_UNSPECIFIED",
+            Self::PolicySettings => "RULE_SOURCE_POLICY_SETTINGS",
+            Self::UserSettings => "RULE_SOURCE_USER_SETTINGS",
+            Self::ProjectSettings => "RULE_SOURCE_PROJECT_SETTINGS",
+            Self::LocalSettings => "RULE_SOURCE_LOCAL_SETTINGS",
+            Self::FlagSettings => "RULE_SOURCE_FLAG_SETTINGS",
+            Self::CliArg => "RULE_SOURCE_CLI_ARG",
+            Self::Command => "RULE_SOURCE_COMMAND",
+            Self::Session => "RULE_SOURCE_SESSION",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RULE_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RULE_SOURCE_POLICY_SETTINGS" => Some(Self::PolicySettings),
+            "RULE_SOURCE_USER_SETTINGS" => Some(Self::UserSettings),
+            "RULE_SOURCE_PROJECT_SETTINGS" => Some(Self::ProjectSettings),
+            "RULE_SOURCE_LOCAL_SETTINGS" => Some(Self::LocalSettings),
+            "RULE_SOURCE_FLAG_SETTINGS" => Some(Self::FlagSettings),
+            "RULE_SOURCE_CLI_ARG" => Some(Self::CliArg),
+            "RULE_SOURCE_COMMAND" => Some(Self::Command),
+            "RULE_SOURCE_SESSION" => Some(Self::Session),
+            _ => None,
+        }
+    }
+}
+/// Which step decided. Every step may tighten what the ones before said; only
+/// ALLOW_RULE, GRANT and SKIP_PERMISSION lift, and only an ordinary ask. Unknown:
+/// show its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DecisionStage {
+    /// Not decided.
+    Unspecified = 0,
+    /// Not registered, not JSON, or against the schema.
+    Validation = 1,
+    /// A deny rule.
+    DenyRule = 2,
+    /// Analysis that no allow rule lifts, e.g. a command that is not understood.
+    SafetyFloor = 3,
+    /// An ask rule.
+    AskRule = 4,
+    /// The mode forbids this kind.
+    ModeBlock = 6,
+    /// An allow rule.
+    AllowRule = 8,
+    /// A grant.
+    Grant = 9,
+    /// `skip_permission` of the tool.
+    SkipPermission = 10,
+    /// The table of mode, kind and risk.
+    ModeDefault = 11,
+    /// It had to be asked and nobody can answer.
+    NoApprover = 12,
+}
+impl DecisionStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DECISION_STAGE_UNSPECIFIED",
+            Self::Validation => "DECISION_STAGE_VALIDATION",
+            Self::DenyRule => "DECISION_STAGE_DENY_RULE",
+            Self::SafetyFloor => "DECISION_STAGE_SAFETY_FLOOR",
+            Self::AskRule => "DECISION_STAGE_ASK_RULE",
+            Self::ModeBlock => "DECISION_STAGE_MODE_BLOCK",
+            Self::AllowRule => "DECISION_STAGE_ALLOW_RULE",
+            Self::Grant => "DECISION_STAGE_GRANT",
+            Self::SkipPermission => "DECISION_STAGE_SKIP_PERMISSION",
+            Self::ModeDefault => "DECISION_STAGE_MODE_DEFAULT",
+            Self::NoApprover => "DECISION_STAGE_NO_APPROVER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DECISION_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DECISION_STAGE_VALIDATION" => Some(Self::Validation),
+            "DECISION_STAGE_DENY_RULE" => Some(Self::DenyRule),
+            "DECISION_STAGE_SAFETY_FLOOR" => Some(Self::SafetyFloor),
+            "DECISION_STAGE_ASK_RULE" => Some(Self::AskRule),
+            "DECISION_STAGE_MODE_BLOCK" => Some(Self::ModeBlock),
+            "DECISION_STAGE_ALLOW_RULE" => Some(Self::AllowRule),
+            "DECISION_STAGE_GRANT" => Some(Self::Grant),
+            "DECISION_STAGE_SKIP_PERMISSION" => Some(Self::SkipPermission),
+            "DECISION_STAGE_MODE_DEFAULT" => Some(Self::ModeDefault),
+            "DECISION_STAGE_NO_APPROVER" => Some(Self::NoApprover),
+            _ => None,
+        }
+    }
+}
+/// A rule as someone writes it. Sent with RunTurn (source COMMAND) or CheckRules,
+/// shown by PolicyService.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RuleSpec {
+    /// ALLOW, ASK or DENY.
+    #[prost(enumeration = "PermissionEffect", tag = "1")]
+    pub effect: i32,
+    /// `Tool` or `Tool(spec)`. Globs in the tool part: anywhere in ask and deny, in
+    /// allow only after literal text. At most 1 KiB.
+    #[prost(string, tag = "2")]
+    pub rule: ::prost::alloc::string::String,
+    /// Examples that must match, tried when the rule is loaded. At most 32.
+    #[prost(string, repeated, tag = "3")]
+    pub matches: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Examples that must not match, tried when the rule is loaded. At most 32.
+    #[prost(string, repeated, tag = "4")]
+    pub not_matches: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Shown with every verdict of this rule; for DENY the model reads it too. Empty:
+    /// a sentence of the sidecar.
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// Absent: never.
+    #[prost(uint64, optional, tag = "6")]
+    pub expires_at_ms: ::core::option::Option<u64>,
+    /// Modes in which it counts. Empty: all.
+    #[prost(enumeration = "Mode", repeated, tag = "7")]
+    pub modes: ::prost::alloc::vec::Vec<i32>,
+}
+/// A rule with what the sidecar knows of it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Rule {
+    /// Made by the sidecar from source, place and text; the same after a restart.
+    #[prost(string, tag = "1")]
+    pub rule_id: ::prost::alloc::string::String,
+    /// As written.
+    #[prost(message, optional, tag = "2")]
+    pub spec: ::core::option::Option<RuleSpec>,
+    /// Where it comes from.
+    #[prost(enumeration = "RuleSource", tag = "3")]
+    pub source: i32,
+    /// File and the rule's number in its list, or the grant's id. Never a path for a
+    /// caller that is no admin: then the file's name only.
+    #[prost(string, tag = "4")]
+    pub origin: ::prost::alloc::string::String,
+    /// Whether it counts now.
+    #[prost(enumeration = "RuleState", tag = "5")]
+    pub state: i32,
+    /// What is wrong or dubious about it.
+    #[prost(message, repeated, tag = "6")]
+    pub problems: ::prost::alloc::vec::Vec<RuleProblem>,
+}
+/// Something wrong or dubious in a rule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RuleProblem {
+    /// Stable code: `rule_…` of one rule, e.g. `rule_unclosed`, `rule_example_fails`;
+    /// `settings_…` of a whole file.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// The rule counts all the same.
+    #[prost(bool, tag = "3")]
+    pub warning: bool,
+    /// The rule as written.
+    #[prost(string, tag = "4")]
+    pub rule: ::prost::alloc::string::String,
+    /// File and the rule's number in its list, or position in the request.
+    #[prost(string, tag = "5")]
+    pub origin: ::prost::alloc::string::String,
+}
+/// What choice SESSION would store. Made by the sidecar, shown to the approver
+/// word for word, picked by id.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GrantCandidate {
+    /// Unique in its approval.
+    #[prost(string, tag = "1")]
+    pub candidate_id: ::prost::alloc::string::String,
+    /// What it gives.
+    #[prost(enumeration = "GrantKind", tag = "2")]
+    pub kind: i32,
+    /// The rule that would be stored, as it will match. For ACCEPT_EDITS: empty.
+    #[prost(string, tag = "3")]
+    pub rule: ::prost::alloc::string::String,
+    /// For people, one sentence, never text from the model.
+    #[prost(string, tag = "4")]
+    pub summary: ::prost::alloc::string::String,
+    /// The segment of the command that it answers, as written. Empty: no command.
+    #[prost(string, tag = "5")]
+    pub segment: ::prost::alloc::string::String,
+    /// Position of the segment. Candidates of one segment exclude each other; each
+    /// undecided segment needs one. Absent: no command.
+    #[prost(uint32, optional, tag = "6")]
+    pub segment_index: ::core::option::Option<u32>,
+    /// How many other pending approvals it would cover as well.
+    #[prost(uint32, tag = "7")]
+    pub also_covers: u32,
+}
+/// A permission that an approver gave for a session.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Grant {
+    /// The grant.
+    #[prost(string, tag = "1")]
+    pub grant_id: ::prost::alloc::string::String,
+    /// Its session. Child sessions do not have it unless they were made so.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// What it gives.
+    #[prost(enumeration = "GrantKind", tag = "3")]
+    pub kind: i32,
+    /// As stored, as it matches. Empty for ACCEPT_EDITS.
+    #[prost(string, tag = "4")]
+    pub rule: ::prost::alloc::string::String,
+    /// The tool.
+    #[prost(string, tag = "5")]
+    pub tool: ::prost::alloc::string::String,
+    /// The tool's owner; another owner's tool of that name is not covered.
+    #[prost(string, tag = "6")]
+    pub owner: ::prost::alloc::string::String,
+    /// The definition that was granted; another one voids the grant.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub tool_digest: ::prost::bytes::Bytes,
+    /// The approval that it came from.
+    #[prost(string, tag = "8")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// Who gave it.
+    #[prost(string, tag = "9")]
+    pub granted_by: ::prost::alloc::string::String,
+    /// When.
+    #[prost(uint64, tag = "10")]
+    pub granted_at_ms: u64,
+    /// Absent: with the session.
+    #[prost(uint64, optional, tag = "11")]
+    pub expires_at_ms: ::core::option::Option<u64>,
+    /// How many calls it let run.
+    #[prost(uint32, tag = "12")]
+    pub uses: u32,
+    /// Whether it counts.
+    #[prost(enumeration = "GrantState", tag = "13")]
+    pub state: i32,
+    /// Who revoked it. Empty unless REVOKED.
+    #[prost(string, tag = "14")]
+    pub revoked_by: ::prost::alloc::string::String,
+    /// When it stopped to count. Absent while active.
+    #[prost(uint64, optional, tag = "15")]
+    pub ended_at_ms: ::core::option::Option<u64>,
+}
+/// How much runs unasked. Deny rules, ask rules and hook verdicts hold in every
+/// mode. Read top down, the first row that fits decides:
+///
+/// ```text
+///                             plan   default  accept_edits  auto
+/// ```
+///
+/// kind edit, delete, execute     deny   (below)  (below)       (below)
+/// risk dangerous                 deny   ask      ask           allow
+/// risk safe                      allow  allow    allow         allow
+/// kind edit                      –      ask      allow         allow
+/// kind read, fetch               ask    ask      ask           allow
+/// kind delete, execute,
+/// interact, other              deny   ask      ask           allow
+///
+/// The numbers are in order of freedom. Unknown: PLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Mode {
+    /// Not set: the session keeps its mode; a new one gets the configured default.
+    Unspecified = 0,
+    /// Looks, changes nothing.
+    Plan = 1,
+    /// Safe tools run, the rest asks.
+    Default = 2,
+    /// As DEFAULT, edits run.
+    AcceptEdits = 3,
+    /// Everything runs.
+    Auto = 4,
+}
+impl Mode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MODE_UNSPECIFIED",
+            Self::Plan => "MODE_PLAN",
+            Self::Default => "MODE_DEFAULT",
+            Self::AcceptEdits => "MODE_ACCEPT_EDITS",
+            Self::Auto => "MODE_AUTO",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "MODE_PLAN" => Some(Self::Plan),
+            "MODE_DEFAULT" => Some(Self::Default),
+            "MODE_ACCEPT_EDITS" => Some(Self::AcceptEdits),
+            "MODE_AUTO" => Some(Self::Auto),
+            _ => None,
+        }
+    }
+}
+/// Whether a rule counts. Unknown: show its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RuleState {
+    /// In a filter: every state. Otherwise never sent.
+    Unspecified = 0,
+    /// Counts.
+    Active = 1,
+    /// An allow rule of a project whose workspace is not trusted.
+    Untrusted = 2,
+    /// Cannot be read or failed its examples. Only allow rules; a broken ask or deny
+    /// rule keeps the whole load out.
+    Invalid = 3,
+    /// Past its time.
+    Expired = 4,
+}
+impl RuleState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RULE_STATE_UNSPECIFIED",
+            Self::Active => "RULE_STATE_ACTIVE",
+            Self::Untrusted => "RULE_STATE_UNTRUSTED",
+            Self::Invalid => "RULE_STATE_INVALID",
+            Self::Expired => "RULE_STATE_EXPIRED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RULE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RULE_STATE_ACTIVE" => Some(Self::Active),
+            "RULE_STATE_UNTRUSTED" => Some(Self::Untrusted),
+            "RULE_STATE_INVALID" => Some(Self::Invalid),
+            "RULE_STATE_EXPIRED" => Some(Self::Expired),
+            _ => None,
+        }
+    }
+}
+/// What kind of permission a grant gives. Unknown: gives none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GrantKind {
+    /// Never sent.
+    Unspecified = 0,
+    /// This tool of this owner.
+    Tool = 1,
+    /// Commands that begin with these words.
+    CommandPrefix = 2,
+    /// This command word for word.
+    CommandExact = 3,
+    /// The session changes to ACCEPT_EDITS until the grant is revoked.
+    AcceptEdits = 4,
+}
+impl GrantKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GRANT_KIND_UNSPECIFIED",
+            Self::Tool => "GRANT_KIND_TOOL",
+            Self::CommandPrefix => "GRANT_KIND_COMMAND_PREFIX",
+            Self::CommandExact => "GRANT_KIND_COMMAND_EXACT",
+            Self::AcceptEdits => "GRANT_KIND_ACCEPT_EDITS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GRANT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "GRANT_KIND_TOOL" => Some(Self::Tool),
+            "GRANT_KIND_COMMAND_PREFIX" => Some(Self::CommandPrefix),
+            "GRANT_KIND_COMMAND_EXACT" => Some(Self::CommandExact),
+            "GRANT_KIND_ACCEPT_EDITS" => Some(Self::AcceptEdits),
+            _ => None,
+        }
+    }
+}
+/// Whether a grant counts. Unknown: it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GrantState {
+    /// In a filter: every state. Otherwise never sent.
+    Unspecified = 0,
+    /// Counts.
+    Active = 1,
+    /// Taken back.
+    Revoked = 2,
+    /// The tool's definition changed.
+    Void = 3,
+    /// Past its time, or its session is closed.
+    Expired = 4,
+}
+impl GrantState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GRANT_STATE_UNSPECIFIED",
+            Self::Active => "GRANT_STATE_ACTIVE",
+            Self::Revoked => "GRANT_STATE_REVOKED",
+            Self::Void => "GRANT_STATE_VOID",
+            Self::Expired => "GRANT_STATE_EXPIRED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GRANT_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "GRANT_STATE_ACTIVE" => Some(Self::Active),
+            "GRANT_STATE_REVOKED" => Some(Self::Revoked),
+            "GRANT_STATE_VOID" => Some(Self::Void),
+            "GRANT_STATE_EXPIRED" => Some(Self::Expired),
+            _ => None,
+        }
+    }
+}
+/// A call that waits for a decision, or had one. Sent by the sidecar. Holds no
+/// callbacks and no executor handles.
+///
+/// Numbers 41 to 49 are kept free for several approvers per approval.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Approval {
+    /// The approval.
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// Its batch.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// Its session.
+    #[prost(string, tag = "3")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The root of that session.
+    #[prost(string, tag = "4")]
+    pub root_session_id: ::prost::alloc::string::String,
+    /// Its run.
+    #[prost(string, tag = "5")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Its turn.
+    #[prost(string, tag = "6")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The call as the model made it.
+    #[prost(message, optional, tag = "7")]
+    pub call: ::core::option::Option<ToolCall>,
+    /// The tool.
+    #[prost(string, tag = "8")]
+    pub tool: ::prost::alloc::string::String,
+    /// The tool's owner.
+    #[prost(string, tag = "9")]
+    pub owner: ::prost::alloc::string::String,
+    /// The definition that was checked.
+    #[prost(bytes = "bytes", tag = "10")]
+    pub tool_digest: ::prost::bytes::Bytes,
+    /// How much harm it can do.
+    #[prost(enumeration = "RiskLevel", tag = "11")]
+    pub risk_level: i32,
+    /// What it does.
+    #[prost(enumeration = "ToolKind", tag = "12")]
+    pub kind: i32,
+    /// The arguments that would run, in dispatch form.
+    #[prost(bytes = "bytes", tag = "13")]
+    pub effective_arguments_json: ::prost::bytes::Bytes,
+    /// The same for people: indented; control, bidi and zero-width characters written
+    /// as escapes.
+    #[prost(string, tag = "14")]
+    pub display_arguments: ::prost::alloc::string::String,
+    /// Over session, run, batch, call id, owner, tool, definition and dispatch
+    /// form. A decision carries it.
+    #[prost(bytes = "bytes", tag = "16")]
+    pub approval_digest: ::prost::bytes::Bytes,
+    /// `effective_arguments_json` and `display_arguments` are cut; GetApproval has
+    /// them whole. Who has not seen the end should not approve.
+    #[prost(bool, tag = "17")]
+    pub arguments_cut: bool,
+    /// Why it is asked.
+    #[prost(message, optional, tag = "18")]
+    pub verdict: ::core::option::Option<PermissionVerdict>,
+    /// What can be chosen.
+    #[prost(enumeration = "ApprovalChoice", repeated, tag = "20")]
+    pub allowed_choices: ::prost::alloc::vec::Vec<i32>,
+    /// What SESSION would store. Empty: SESSION is not offered.
+    #[prost(message, repeated, tag = "21")]
+    pub grant_candidates: ::prost::alloc::vec::Vec<GrantCandidate>,
+    /// Where it stands.
+    #[prost(enumeration = "ApprovalState", tag = "24")]
+    pub state: i32,
+    /// When it began to wait.
+    #[prost(uint64, tag = "25")]
+    pub created_at_ms: u64,
+    /// Absent: never.
+    #[prost(uint64, optional, tag = "26")]
+    pub expires_at_ms: ::core::option::Option<u64>,
+    /// The decision. Absent while undecided.
+    #[prost(message, optional, tag = "28")]
+    pub decision: ::core::option::Option<Decision>,
+    /// How many of its batch still wait, this one included.
+    #[prost(uint32, tag = "29")]
+    pub pending_in_batch: u32,
+    /// The session's mode when it began to wait.
+    #[prost(enumeration = "Mode", tag = "30")]
+    pub mode: i32,
+    /// How the call ended. Unspecified: it has not.
+    #[prost(enumeration = "CallOutcome", tag = "31")]
+    pub call_outcome: i32,
+    /// Changes with every change.
+    #[prost(string, tag = "32")]
+    pub etag: ::prost::alloc::string::String,
+}
+/// A decision as it was recorded.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Decision {
+    /// As sent by the approver, or minted.
+    #[prost(string, tag = "1")]
+    pub decision_id: ::prost::alloc::string::String,
+    /// What was chosen. Unspecified: nobody chose; see `verdict`.
+    #[prost(enumeration = "ApprovalChoice", tag = "2")]
+    pub choice: i32,
+    /// The approver, or the sidecar.
+    #[prost(string, tag = "3")]
+    pub decided_by: ::prost::alloc::string::String,
+    /// What the approver used, from its `callgate-client` metadata; not checked.
+    #[prost(string, tag = "4")]
+    pub surface: ::prost::alloc::string::String,
+    /// When.
+    #[prost(uint64, tag = "5")]
+    pub decided_at_ms: u64,
+    /// What the approver wrote.
+    #[prost(string, tag = "6")]
+    pub message: ::prost::alloc::string::String,
+    /// The arguments that it put in. Empty: unchanged.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub edited_arguments_json: ::prost::bytes::Bytes,
+    /// Grants that were stored.
+    #[prost(message, repeated, tag = "8")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    /// The rule, mode or grant that decided instead of a person. Absent: a person did.
+    #[prost(message, optional, tag = "9")]
+    pub verdict: ::core::option::Option<PermissionVerdict>,
+}
+/// Which approvals. All given conditions must hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApprovalFilter {
+    /// Of these sessions and their child sessions. Empty: all.
+    #[prost(string, repeated, tag = "1")]
+    pub root_session_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of this session alone. Empty: all.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Of this turn. Empty: all.
+    #[prost(string, tag = "3")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// In these states. Empty: PENDING. Any other needs `session_id` or
+    /// `turn_id`.
+    #[prost(enumeration = "ApprovalState", repeated, tag = "4")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+    /// At least this risk. Unspecified: all.
+    #[prost(enumeration = "RiskLevel", tag = "5")]
+    pub min_risk_level: i32,
+    /// Of these tools, names or globs. Empty: all.
+    #[prost(string, repeated, tag = "6")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Sent by an approver, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListApprovalsRequest {
+    /// Absent: all that wait.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<ApprovalFilter>,
+    /// Zero: 50. At most 500. An answer also ends before 3 MiB.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListApprovalsResponse {
+    /// Oldest first. Arguments beyond 4 KiB are cut.
+    #[prost(message, repeated, tag = "1")]
+    pub approvals: ::prost::alloc::vec::Vec<Approval>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// All that match, counted up to 100 000.
+    #[prost(uint32, tag = "3")]
+    pub total: u32,
+}
+/// Sent by an approver, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetApprovalRequest {
+    /// The approval.
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetApprovalResponse {
+    /// Never cut.
+    #[prost(message, optional, tag = "1")]
+    pub approval: ::core::option::Option<Approval>,
+}
+/// Sent by an approver, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchApprovalsRequest {
+    /// Absent: all that wait. A change out of the filter is still told once.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<ApprovalFilter>,
+    /// The last cursor seen. Empty: what waits is sent first. Too old:
+    /// `cursor_expired`.
+    #[prost(string, tag = "2")]
+    pub after_cursor: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar; an empty one every 15 s if nothing changes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchApprovalsResponse {
+    /// As they are now, arguments beyond 4 KiB cut.
+    #[prost(message, repeated, tag = "1")]
+    pub approvals: ::prost::alloc::vec::Vec<Approval>,
+    /// All that wait have been sent; from here on changes. Exactly once, unless the
+    /// request had a cursor.
+    #[prost(bool, tag = "2")]
+    pub snapshot_complete: bool,
+    /// Resume after this.
+    #[prost(string, tag = "3")]
+    pub cursor: ::prost::alloc::string::String,
+}
+/// Sent by an approver.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecideApprovalsRequest {
+    /// At most 100, each approval once.
+    #[prost(message, repeated, tag = "1")]
+    pub decisions: ::prost::alloc::vec::Vec<ApprovalDecision>,
+}
+/// One decision.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApprovalDecision {
+    /// The approval.
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// Chosen by the approver, so that a repeat is known as one. The same one with
+    /// other contents: `decision_id_reused`. Empty: minted.
+    #[prost(string, tag = "2")]
+    pub decision_id: ::prost::alloc::string::String,
+    /// The digest that the approver saw. Empty or another one:
+    /// `approval_digest_mismatch`.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub approval_digest: ::prost::bytes::Bytes,
+    /// The approval that it saw. Empty: whatever it is now. Old: `etag_mismatch`.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
+    /// What it chooses.
+    #[prost(enumeration = "ApprovalChoice", tag = "5")]
+    pub choice: i32,
+    /// With DENY and CANCEL_TURN: for the model and the record. Otherwise for the
+    /// record. At most 4 KiB.
+    #[prost(string, tag = "6")]
+    pub message: ::prost::alloc::string::String,
+    /// With SESSION: which candidates, one per undecided segment. Unknown, missing or
+    /// two of one segment: `approval_choice_not_allowed`. Empty is enough if there is
+    /// one candidate in all.
+    #[prost(string, repeated, tag = "7")]
+    pub grant_candidate_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// With EDIT: the whole new arguments. Checked again by schema and deny rules.
+    /// Failing: `approval_edit_invalid`, and it waits on.
+    #[prost(bytes = "bytes", tag = "8")]
+    pub edited_arguments_json: ::prost::bytes::Bytes,
+    /// With RESPOND: the call's result. Absent is refused.
+    #[prost(message, optional, tag = "9")]
+    pub response: ::core::option::Option<ToolResult>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecideApprovalsResponse {
+    /// One per decision, in order.
+    #[prost(message, repeated, tag = "1")]
+    pub outcomes: ::prost::alloc::vec::Vec<DecisionOutcome>,
+}
+/// What became of one decision.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecisionOutcome {
+    /// The approval.
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// What happened.
+    #[prost(enumeration = "DecisionStatus", tag = "2")]
+    pub status: i32,
+    /// The approval now; for CONFLICT with the winner. Absent if unknown.
+    #[prost(message, optional, tag = "3")]
+    pub approval: ::core::option::Option<Approval>,
+    /// Why it was not taken. Absent with TAKEN and REPEATED.
+    #[prost(message, optional, tag = "4")]
+    pub error: ::core::option::Option<RpcError>,
+}
+/// What an approver can choose. Unknown: refused with
+/// `approval_choice_not_allowed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ApprovalChoice {
+    /// Refused.
+    Unspecified = 0,
+    /// Run it, this once.
+    Once = 1,
+    /// Run it, and store the picked grants for the session.
+    Session = 2,
+    /// Do not run it. The turn goes on.
+    Deny = 3,
+    /// Run it with other arguments, this once.
+    Edit = 4,
+    /// Do not run it; this answer is its result.
+    Respond = 5,
+    /// Cancel the turn.
+    CancelTurn = 6,
+}
+impl ApprovalChoice {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "APPROVAL_CHOICE_UNSPECIFIED",
+            Self::Once => "APPROVAL_CHOICE_ONCE",
+            Self::Session => "APPROVAL_CHOICE_SESSION",
+            Self::Deny => "APPROVAL_CHOICE_DENY",
+            Self::Edit => "APPROVAL_CHOICE_EDIT",
+            Self::Respond => "APPROVAL_CHOICE_RESPOND",
+            Self::CancelTurn => "APPROVAL_CHOICE_CANCEL_TURN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "APPROVAL_CHOICE_UNSPECIFIED" => Some(Self::Unspecified),
+            "APPROVAL_CHOICE_ONCE" => Some(Self::Once),
+            "APPROVAL_CHOICE_SESSION" => Some(Self::Session),
+            "APPROVAL_CHOICE_DENY" => Some(Self::Deny),
+            "APPROVAL_CHOICE_EDIT" => Some(Self::Edit),
+            "APPROVAL_CHOICE_RESPOND" => Some(Self::Respond),
+            "APPROVAL_CHOICE_CANCEL_TURN" => Some(Self::CancelTurn),
+            _ => None,
+        }
+    }
+}
+/// Where an approval stands. All but PENDING are final. Unknown: final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ApprovalState {
+    /// In a filter: every state. Otherwise never sent.
+    Unspecified = 0,
+    /// Waits.
+    Pending = 1,
+    /// ONCE, SESSION or EDIT was chosen, or a rule, mode or grant allows it now.
+    Approved = 2,
+    /// DENY was chosen, or a rule or mode denies it now.
+    Denied = 3,
+    /// RESPOND was chosen.
+    Answered = 4,
+    /// Its time passed.
+    Expired = 5,
+    /// The call, turn, run or session was cancelled or ended.
+    Cancelled = 6,
+    /// Another call of its FREEZE_ATOMIC batch was refused.
+    Withdrawn = 7,
+    /// The tool changed before it was sent; the call ended with `tool_changed`.
+    Superseded = 8,
+}
+impl ApprovalState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "APPROVAL_STATE_UNSPECIFIED",
+            Self::Pending => "APPROVAL_STATE_PENDING",
+            Self::Approved => "APPROVAL_STATE_APPROVED",
+            Self::Denied => "APPROVAL_STATE_DENIED",
+            Self::Answered => "APPROVAL_STATE_ANSWERED",
+            Self::Expired => "APPROVAL_STATE_EXPIRED",
+            Self::Cancelled => "APPROVAL_STATE_CANCELLED",
+            Self::Withdrawn => "APPROVAL_STATE_WITHDRAWN",
+            Self::Superseded => "APPROVAL_STATE_SUPERSEDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "APPROVAL_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "APPROVAL_STATE_PENDING" => Some(Self::Pending),
+            "APPROVAL_STATE_APPROVED" => Some(Self::Approved),
+            "APPROVAL_STATE_DENIED" => Some(Self::Denied),
+            "APPROVAL_STATE_ANSWERED" => Some(Self::Answered),
+            "APPROVAL_STATE_EXPIRED" => Some(Self::Expired),
+            "APPROVAL_STATE_CANCELLED" => Some(Self::Cancelled),
+            "APPROVAL_STATE_WITHDRAWN" => Some(Self::Withdrawn),
+            "APPROVAL_STATE_SUPERSEDED" => Some(Self::Superseded),
+            _ => None,
+        }
+    }
+}
+/// What became of a decision. Unknown: read the approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DecisionStatus {
+    /// Never sent.
+    Unspecified = 0,
+    /// It holds.
+    Taken = 1,
+    /// The same was decided before, by this or another approver; texts may differ.
+    Repeated = 2,
+    /// Decided otherwise before, or no longer pending: `approval_already_decided`,
+    /// `approval_not_pending`.
+    Conflict = 3,
+    /// Not taken for another reason; nothing changed.
+    Refused = 4,
+}
+impl DecisionStatus {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DECISION_STATUS_UNSPECIFIED",
+            Self::Taken => "DECISION_STATUS_TAKEN",
+            Self::Repeated => "DECISION_STATUS_REPEATED",
+            Self::Conflict => "DECISION_STATUS_CONFLICT",
+            Self::Refused => "DECISION_STATUS_REFUSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DECISION_STATUS_UNSPECIFIED" => Some(Self::Unspecified),
+            "DECISION_STATUS_TAKEN" => Some(Self::Taken),
+            "DECISION_STATUS_REPEATED" => Some(Self::Repeated),
+            "DECISION_STATUS_CONFLICT" => Some(Self::Conflict),
+            "DECISION_STATUS_REFUSED" => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod approval_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Shows pending approvals and takes decisions.
+    ///
+    /// An approval is durable before it is announced, and a decision before it is
+    /// answered. Neither an executor nor the model can decide. At most 256 wait per
+    /// session and 100 000 in all; a call beyond ends with `limit_exceeded`.
+    #[derive(Debug, Clone)]
+    pub struct ApprovalServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ApprovalServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ApprovalServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ApprovalServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lists approvals, oldest first, child sessions under their root. Long arguments
+        /// are cut here.
+        /// Roles: approver, admin, observer.
+        pub async fn list_approvals(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListApprovalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListApprovalsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.ApprovalService/ListApprovals",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.ApprovalService", "ListApprovals"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows one approval whole. Unknown: `approval_not_found`.
+        /// Roles: approver, admin, observer.
+        pub async fn get_approval(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetApprovalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetApprovalResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.ApprovalService/GetApproval",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.ApprovalService", "GetApproval"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams what waits, then every change. Counts as an attached approver if the
+        /// caller has that role.
+        /// Roles: approver, admin, observer.
+        pub async fn watch_approvals(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchApprovalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchApprovalsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.ApprovalService/WatchApprovals",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("callgate.v1.ApprovalService", "WatchApprovals"),
+                );
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Decides one or several, each on its own: one that fails changes nothing and
+        /// does not touch the others. Returns once all outcomes are durable. A caller that
+        /// loses the answer sends the same again.
+        /// Roles: approver.
+        pub async fn decide_approvals(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DecideApprovalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DecideApprovalsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.ApprovalService/DecideApprovals",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("callgate.v1.ApprovalService", "DecideApprovals"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// One conversation. Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Session {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The session that it was forked from. Empty: none.
+    #[prost(string, tag = "2")]
+    pub parent_session_id: ::prost::alloc::string::String,
+    /// The first of its line; its own id if it has no parent.
+    #[prost(string, tag = "3")]
+    pub root_session_id: ::prost::alloc::string::String,
+    /// Steps from the root. At most 8.
+    #[prost(uint32, tag = "4")]
+    pub depth: u32,
+    /// All settings, as they hold.
+    #[prost(message, optional, tag = "5")]
+    pub settings: ::core::option::Option<SessionSettings>,
+    /// The freest mode that it may have: the lower of the parent's mode and
+    /// `max_mode` of the managed settings.
+    #[prost(enumeration = "Mode", tag = "6")]
+    pub max_mode: i32,
+    /// When.
+    #[prost(uint64, tag = "8")]
+    pub created_at_ms: u64,
+    /// Last turn, decision or change.
+    #[prost(uint64, tag = "9")]
+    pub used_at_ms: u64,
+    /// When it was closed. Absent: it is open.
+    #[prost(uint64, optional, tag = "10")]
+    pub closed_at_ms: ::core::option::Option<u64>,
+    /// Approvals that wait, child sessions included.
+    #[prost(uint32, tag = "11")]
+    pub pending_approvals: u32,
+    /// Changes with every change.
+    #[prost(string, tag = "12")]
+    pub etag: ::prost::alloc::string::String,
+}
+/// What can be set about a session. In a request, what is absent or unspecified
+/// stays as it is; in a new session it gets the configured default.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SessionSettings {
+    /// How much runs unasked. Above `max_mode`: `mode_not_allowed`.
+    #[prost(enumeration = "Mode", tag = "1")]
+    pub mode: i32,
+    /// For turns that name none.
+    #[prost(enumeration = "BatchPolicy", tag = "2")]
+    pub batch_policy: i32,
+    /// Most calls of a turn that execute at once. Zero is refused. Default 32.
+    #[prost(uint32, optional, tag = "3")]
+    pub max_parallel: ::core::option::Option<u32>,
+    /// For turns that name none. Empty: the whole registry. Unknown: `not_found`.
+    #[prost(string, optional, tag = "4")]
+    pub toolset: ::core::option::Option<::prost::alloc::string::String>,
+    /// Working directory of its tools, for relative paths in rules. At most 4 KiB.
+    #[prost(string, optional, tag = "7")]
+    pub cwd: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether somebody can be asked.
+    #[prost(enumeration = "ApproverAvailability", tag = "8")]
+    pub approvers: i32,
+    /// Approvals expire after this span. Zero: never, which is the default.
+    #[prost(uint64, optional, tag = "9")]
+    pub approval_ttl_ms: ::core::option::Option<u64>,
+}
+/// Sent by an orchestrator or an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateSessionRequest {
+    /// Empty: minted.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Absent: the configured defaults.
+    #[prost(message, optional, tag = "2")]
+    pub settings: ::core::option::Option<SessionSettings>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// Sent by anyone who looks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetSessionRequest {
+    /// The session. Unknown or not the caller's: `not_found`.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// Sent by anyone who looks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSessionsRequest {
+    /// Only this session and its line. Empty: all.
+    #[prost(string, tag = "1")]
+    pub root_session_id: ::prost::alloc::string::String,
+    /// Closed ones too.
+    #[prost(bool, tag = "2")]
+    pub include_closed: bool,
+    /// Zero: 50. At most 500.
+    #[prost(uint32, tag = "3")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSessionsResponse {
+    /// Last used first.
+    #[prost(message, repeated, tag = "1")]
+    pub sessions: ::prost::alloc::vec::Vec<Session>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Sent by an orchestrator, an approver or an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateSessionRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The session that the caller looked at. Empty: whatever it is now.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// What changes.
+    #[prost(message, optional, tag = "3")]
+    pub settings: ::core::option::Option<SessionSettings>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+    /// Waiting calls that may run now.
+    #[prost(uint32, tag = "2")]
+    pub released: u32,
+    /// Waiting calls that are denied now.
+    #[prost(uint32, tag = "3")]
+    pub denied: u32,
+}
+/// Sent by an orchestrator or an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForkSessionRequest {
+    /// The parent. Closed: `session_closed`.
+    #[prost(string, tag = "1")]
+    pub parent_session_id: ::prost::alloc::string::String,
+    /// The child's id. Empty: minted.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// What differs from the parent.
+    #[prost(message, optional, tag = "3")]
+    pub settings: ::core::option::Option<SessionSettings>,
+    /// The child has the parent's grants too, as long as they last.
+    #[prost(bool, tag = "5")]
+    pub inherit_grants: bool,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForkSessionResponse {
+    /// The child.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// Sent by an orchestrator or an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CloseSessionRequest {
+    /// The session. Closed before: OK.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// For the record. At most 1 KiB.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CloseSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// Sent by anyone who looks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListGrantsRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Only in this state. Unspecified: all.
+    #[prost(enumeration = "GrantState", tag = "2")]
+    pub state: i32,
+    /// Zero: 100. At most 1 000.
+    #[prost(uint32, tag = "3")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListGrantsResponse {
+    /// Newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Sent by an approver or an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevokeGrantsRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The grants. Empty: all of the session. Unknown ones: `not_found`, and none is
+    /// taken back. Ended ones stay as they are.
+    #[prost(string, repeated, tag = "2")]
+    pub grant_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RevokeGrantsResponse {
+    /// Those that were meant, as they are now.
+    #[prost(message, repeated, tag = "1")]
+    pub grants: ::prost::alloc::vec::Vec<Grant>,
+    /// The session's mode now. Revoking ACCEPT_EDITS restores the one before.
+    #[prost(enumeration = "Mode", tag = "2")]
+    pub mode: i32,
+}
+/// Whether somebody can be asked. Unknown: NONE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ApproverAvailability {
+    /// Not set: as in SessionSettings.
+    Unspecified = 0,
+    /// Now or later: an ask waits, for days if need be. The default.
+    Expected = 1,
+    /// Only while an approver watches; otherwise an ask is `approval_unavailable`.
+    Connected = 2,
+    /// Nobody: an ask is `approval_unavailable`.
+    None = 3,
+}
+impl ApproverAvailability {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "APPROVER_AVAILABILITY_UNSPECIFIED",
+            Self::Expected => "APPROVER_AVAILABILITY_EXPECTED",
+            Self::Connected => "APPROVER_AVAILABILITY_CONNECTED",
+            Self::None => "APPROVER_AVAILABILITY_NONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "APPROVER_AVAILABILITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "APPROVER_AVAILABILITY_EXPECTED" => Some(Self::Expected),
+            "APPROVER_AVAILABILITY_CONNECTED" => Some(Self::Connected),
+            "APPROVER_AVAILABILITY_NONE" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod session_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Keeps sessions: mode, settings, grants, child sessions. A session that is never
+    /// made here comes into being with its first turn. Runs are in TurnService.
+    #[derive(Debug, Clone)]
+    pub struct SessionServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> SessionServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> SessionServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            SessionServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Makes a session. The id is taken: `already_exists`.
+        /// Roles: orchestrator, admin.
+        pub async fn create_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/CreateSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "CreateSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows one session.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn get_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/GetSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "GetSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists sessions, last used first.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn list_sessions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSessionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/ListSessions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "ListSessions"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes settings. Everything that waits in the session is decided again with
+        /// them: released, closed, or left waiting. Fails with `etag_mismatch`,
+        /// `mode_not_allowed`, `session_closed`. An approver may change the mode only.
+        /// Roles: orchestrator, approver, admin.
+        pub async fn update_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/UpdateSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "UpdateSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a child session, e.g. for a delegated task. Its mode is never above its
+        /// parent's, now and later; its approvals are listed under the root session.
+        /// Roles: orchestrator, admin.
+        pub async fn fork_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForkSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForkSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/ForkSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "ForkSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Closes a session and its child sessions: cancels their runs, ends their
+        /// grants, refuses further turns.
+        /// Roles: orchestrator, admin.
+        pub async fn close_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CloseSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CloseSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/CloseSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "CloseSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists a session's grants, newest first.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn list_grants(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListGrantsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListGrantsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/ListGrants",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "ListGrants"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes grants back, from the next decision on and for everything that waits.
+        /// Roles: approver, admin.
+        pub async fn revoke_grants(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RevokeGrantsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RevokeGrantsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.SessionService/RevokeGrants",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.SessionService", "RevokeGrants"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// What a model answered, as it came. Sent by an orchestrator in RunTurn.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProviderMessage {
+    /// Whose form. Unspecified is refused.
+    #[prost(enumeration = "ProviderFormat", tag = "1")]
+    pub format: i32,
+    /// The finished message; streamed pieces are joined first. OPENAI_CHAT: the
+    /// assistant message. At most 3 MiB.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub message_json: ::prost::bytes::Bytes,
+    /// The provider's own word for why the model stopped, e.g. `length`.
+    /// One that means "cut off" makes the last call end with `json_truncated`. Empty:
+    /// not cut off.
+    #[prost(string, tag = "3")]
+    pub finish_reason: ::prost::alloc::string::String,
+}
+/// What to append to the history. Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProviderMessages {
+    /// Whose form.
+    #[prost(enumeration = "ProviderFormat", tag = "1")]
+    pub format: i32,
+    /// The messages, in the order in which they are appended: one per call, in call
+    /// order.
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub messages_json: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// What the form could not hold.
+    #[prost(message, repeated, tag = "3")]
+    pub losses: ::prost::alloc::vec::Vec<ExportLoss>,
+}
+/// A list of tools in a provider's form. Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolExport {
+    /// Whose form.
+    #[prost(enumeration = "ProviderFormat", tag = "1")]
+    pub format: i32,
+    /// The provider's `tools` value, an array. Empty: no tool is visible; leave
+    /// `tools` out of the request.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub tools_json: ::prost::bytes::Bytes,
+    /// Names that the provider would refuse and what stands for them.
+    #[prost(message, repeated, tag = "3")]
+    pub aliases: ::prost::alloc::vec::Vec<ToolAlias>,
+    /// What the form could not hold. The gate still checks the original schema.
+    #[prost(message, repeated, tag = "4")]
+    pub losses: ::prost::alloc::vec::Vec<ExportLoss>,
+}
+/// A name that stands for a tool in one snapshot. Resolved by table only.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolAlias {
+    /// What the model sees.
+    #[prost(string, tag = "1")]
+    pub alias: ::prost::alloc::string::String,
+    /// The tool's name.
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+}
+/// One thing that a provider's form could not hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportLoss {
+    /// The tool. Empty for a result.
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// The call. Empty for a definition.
+    #[prost(string, tag = "2")]
+    pub call_id: ::prost::alloc::string::String,
+    /// Where in the schema or the result, from `$`.
+    #[prost(string, tag = "3")]
+    pub path: ::prost::alloc::string::String,
+    /// The keyword or content kind, e.g. `anyOf`, `audio`.
+    #[prost(string, tag = "4")]
+    pub keyword: ::prost::alloc::string::String,
+    /// What became of it.
+    #[prost(enumeration = "ExportAction", tag = "5")]
+    pub action: i32,
+}
+/// A provider's form. Unknown: refused with `provider_message_invalid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ProviderFormat {
+    /// Not set; each field says what that means.
+    Unspecified = 0,
+    /// OpenAI Chat Completions.
+    OpenaiChat = 1,
+}
+impl ProviderFormat {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PROVIDER_FORMAT_UNSPECIFIED",
+            Self::OpenaiChat => "PROVIDER_FORMAT_OPENAI_CHAT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PROVIDER_FORMAT_UNSPECIFIED" => Some(Self::Unspecified),
+            "PROVIDER_FORMAT_OPENAI_CHAT" => Some(Self::OpenaiChat),
+            _ => None,
+        }
+    }
+}
+/// What became of a thing that a form could not hold. Unknown: DROPPED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExportAction {
+    /// Never sent.
+    Unspecified = 0,
+    /// Replaced by a line of text.
+    Placeholder = 3,
+}
+impl ExportAction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPORT_ACTION_UNSPECIFIED",
+            Self::Placeholder => "EXPORT_ACTION_PLACEHOLDER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPORT_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPORT_ACTION_PLACEHOLDER" => Some(Self::Placeholder),
+            _ => None,
+        }
+    }
+}
+/// Asks for a Pong. Sent by either side, at the interval that the sidecar named.
+/// Answered by the loop that handles messages, never by a helper of its own: it
+/// proves that the stream works.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ping {
+    /// Returned as it is.
+    #[prost(uint32, tag = "1")]
+    pub nonce: u32,
+}
+/// Answers a Ping, at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Pong {
+    /// From the Ping.
+    #[prost(uint32, tag = "1")]
+    pub nonce: u32,
+}
+/// Who the peer's software is. For people and logs; nothing depends on it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Sdk {
+    /// E.g. `callgate-python`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its version.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// E.g. `python`.
+    #[prost(string, tag = "3")]
+    pub language: ::prost::alloc::string::String,
+    /// E.g. `3.12`.
+    #[prost(string, tag = "4")]
+    pub language_version: ::prost::alloc::string::String,
+}
+/// The sidecar closes this stream soon. The peer opens another one after a random
+/// span between the two delays, finishes here what it can, then ends this one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GoAway {
+    /// Why.
+    #[prost(enumeration = "GoAwayReason", tag = "1")]
+    pub reason: i32,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// The stream is cut after this span.
+    #[prost(uint32, tag = "3")]
+    pub drain_ms: u32,
+    /// Earliest new connection, counted from now.
+    #[prost(uint32, tag = "4")]
+    pub reconnect_min_ms: u32,
+    /// Latest new connection. Zero: do not come back by itself.
+    #[prost(uint32, tag = "5")]
+    pub reconnect_max_ms: u32,
+}
+/// A message that the receiver ignored, and why. Sent by the sidecar instead of
+/// ending the stream; too many of them end it with PROTOCOL_VIOLATION.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Notice {
+    /// Stable code, e.g. `execution_unknown`, `execution_not_yours`,
+    /// `output_without_credit`, `body_unknown`, `verdict_late`.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// What the message was about: an execution id, invocation id or turn id. Empty:
+    /// nothing in particular.
+    #[prost(string, tag = "3")]
+    pub about: ::prost::alloc::string::String,
+}
+/// Timings that the sidecar sets for a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamTiming {
+    /// Each side sends a Ping this often. Default 5 000.
+    #[prost(uint32, tag = "1")]
+    pub ping_interval_ms: u32,
+    /// Unanswered pings after which a side gives the stream up. Default 3.
+    #[prost(uint32, tag = "2")]
+    pub ping_misses: u32,
+    /// An executor accepts or rejects within this span. Default 5 000.
+    #[prost(uint32, tag = "3")]
+    pub accept_timeout_ms: u32,
+    /// How long what was in flight is kept after a stream broke. Default 30 000.
+    #[prost(uint32, tag = "4")]
+    pub resume_window_ms: u32,
+    /// A peer that takes nothing for this span is closed. Default 10 000.
+    #[prost(uint32, tag = "6")]
+    pub send_stall_ms: u32,
+}
+/// Sizes and numbers that the sidecar sets for a stream. The sender checks before
+/// sending.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamLimits {
+    /// Largest message that the sidecar takes. Default 4 MiB.
+    #[prost(uint32, tag = "1")]
+    pub max_message_bytes: u32,
+    /// Largest `arguments_json`. Default 1 MiB.
+    #[prost(uint32, tag = "2")]
+    pub max_arguments_bytes: u32,
+    /// Largest result, contents and `structured_json` together. A sender turns a
+    /// larger one into an error `result_too_large`. Default 1 MiB.
+    #[prost(uint32, tag = "3")]
+    pub max_result_bytes: u32,
+    /// Largest OutputChunk. Default 64 KiB.
+    #[prost(uint32, tag = "4")]
+    pub max_output_chunk_bytes: u32,
+    /// Largest `metadata_json` and `details_json`. Default 64 KiB.
+    #[prost(uint32, tag = "5")]
+    pub max_metadata_bytes: u32,
+    /// Most tools in one Hello, and most in one ToolUpdate, upserts and removals
+    /// together. An executor with more sends the rest in updates of its own. Default
+    /// 1 000. Zero: the sidecar is older than the field; the default holds.
+    #[prost(uint32, tag = "6")]
+    pub max_tools_per_message: u32,
+}
+/// Why a stream is closed. Unknown: SHUTDOWN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GoAwayReason {
+    /// Never sent.
+    Unspecified = 0,
+    /// The sidecar shuts down.
+    Shutdown = 1,
+    /// A newer stream of the same instance took over. Do not come back.
+    Superseded = 2,
+    /// The peer reads too slowly.
+    SlowReader = 4,
+    /// The peer did not answer pings.
+    HeartbeatMissed = 5,
+    /// The peer broke the protocol too often.
+    ProtocolViolation = 6,
+}
+impl GoAwayReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GO_AWAY_REASON_UNSPECIFIED",
+            Self::Shutdown => "GO_AWAY_REASON_SHUTDOWN",
+            Self::Superseded => "GO_AWAY_REASON_SUPERSEDED",
+            Self::SlowReader => "GO_AWAY_REASON_SLOW_READER",
+            Self::HeartbeatMissed => "GO_AWAY_REASON_HEARTBEAT_MISSED",
+            Self::ProtocolViolation => "GO_AWAY_REASON_PROTOCOL_VIOLATION",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GO_AWAY_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "GO_AWAY_REASON_SHUTDOWN" => Some(Self::Shutdown),
+            "GO_AWAY_REASON_SUPERSEDED" => Some(Self::Superseded),
+            "GO_AWAY_REASON_SLOW_READER" => Some(Self::SlowReader),
+            "GO_AWAY_REASON_HEARTBEAT_MISSED" => Some(Self::HeartbeatMissed),
+            "GO_AWAY_REASON_PROTOCOL_VIOLATION" => Some(Self::ProtocolViolation),
+            _ => None,
+        }
+    }
+}
+/// One model message and its calls. `session_id`, `turn_id` and `calls` are
+/// enough. No calls at all: a round without tools, which counts for the run and
+/// completes at once.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunTurnRequest {
+    /// The session. Empty is refused. Unknown: it is created with the configured
+    /// defaults.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Chosen by the orchestrator and kept by it before it sends, so that a retry
+    /// attaches. Unique among the caller's turns. Empty: minted; refused on
+    /// StreamTurns.
+    #[prost(string, tag = "2")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The calls in the model's order. At most 128, together 3 MiB. Not together
+    /// with `provider_message`.
+    #[prost(message, repeated, tag = "3")]
+    pub calls: ::prost::alloc::vec::Vec<ToolCall>,
+    /// The model's message as it came; the calls are taken from it, and the results
+    /// come back in its form.
+    #[prost(message, optional, tag = "4")]
+    pub provider_message: ::core::option::Option<ProviderMessage>,
+    /// The run. Unknown: it is opened. Empty: the session's default run, whose id is
+    /// the session's.
+    #[prost(string, tag = "5")]
+    pub run_id: ::prost::alloc::string::String,
+    /// What the model could call. Empty: the session's toolset. A tool outside is
+    /// `tool_not_found`; a toolset that does not exist refuses the turn with
+    /// `not_found`.
+    #[prost(string, tag = "6")]
+    pub toolset: ::prost::alloc::string::String,
+    /// The ListTools answer that the model saw. Aliases are resolved by it, and a
+    /// tool whose definition changed since is `tool_changed`. Empty: names are taken
+    /// as they are.
+    #[prost(string, tag = "7")]
+    pub tool_snapshot_id: ::prost::alloc::string::String,
+    /// How the events are wanted.
+    #[prost(message, optional, tag = "8")]
+    pub view: ::core::option::Option<TurnView>,
+    /// What a broken stream means.
+    #[prost(enumeration = "OnDisconnect", tag = "9")]
+    pub on_disconnect: i32,
+    /// What the stream does while only people are awaited.
+    #[prost(enumeration = "OnSuspend", tag = "10")]
+    pub on_suspend: i32,
+    /// Rules of source COMMAND, for this turn only. At most 256. One that cannot be
+    /// read refuses the turn with `rule_invalid`.
+    #[prost(message, repeated, tag = "11")]
+    pub command_rules: ::prost::alloc::vec::Vec<RuleSpec>,
+    /// For this turn only.
+    #[prost(enumeration = "BatchPolicy", tag = "12")]
+    pub batch_policy: i32,
+    /// Most calls that execute at once. Absent: the session's. Zero is refused.
+    #[prost(uint32, optional, tag = "13")]
+    pub max_parallel: ::core::option::Option<u32>,
+    /// The turn is cancelled when it ran this long, waiting for approvers not
+    /// counted. Absent: no limit but each tool's. Zero is refused.
+    #[prost(uint32, optional, tag = "14")]
+    pub timeout_ms: ::core::option::Option<u32>,
+    /// Anything that a new process needs to go on with this turn. Kept with the turn
+    /// and returned by GetTurn; never read. At most 1 MiB. Empty: the text of
+    /// `provider_message` is kept instead.
+    #[prost(bytes = "bytes", tag = "15")]
+    pub model_message: ::prost::bytes::Bytes,
+    /// The trace that the turn belongs to. Absent: the request's metadata.
+    #[prost(message, optional, tag = "17")]
+    pub trace: ::core::option::Option<TraceContext>,
+}
+/// How events are wanted. The stored turn does not depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnView {
+    /// Where contents travel.
+    #[prost(enumeration = "ResultDelivery", tag = "1")]
+    pub result_delivery: i32,
+    /// Send CallOutput. If no reader wants it, executors get no credit for it.
+    #[prost(bool, tag = "2")]
+    pub include_output: bool,
+    /// Leave out CallProgress.
+    #[prost(bool, tag = "3")]
+    pub exclude_progress: bool,
+    /// Largest message that the reader takes. Zero: 4 MiB. Results that do not fit
+    /// into TurnCompleted are cut, largest first; GetCallResult has them whole.
+    #[prost(uint32, tag = "4")]
+    pub max_message_bytes: u32,
+    /// Form of the messages to append. Unspecified: that of `provider_message`; with
+    /// `calls`, none.
+    #[prost(enumeration = "ProviderFormat", tag = "5")]
+    pub results_format: i32,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunTurnResponse {
+    /// What happened.
+    #[prost(message, optional, tag = "1")]
+    pub turn: ::core::option::Option<TurnEvents>,
+}
+/// Events of one turn that happened together. Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnEvents {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Counts restarts of the sequence, from 1. It grows when a crash lost events
+    /// that were announced but need not be kept; what a lost event meant is in
+    /// `snapshot`.
+    #[prost(uint32, tag = "2")]
+    pub epoch: u32,
+    /// The turn as it stands, before `events`. Only in the first message after a
+    /// change of epoch, or if the events asked for are no longer kept.
+    #[prost(message, optional, tag = "3")]
+    pub snapshot: ::core::option::Option<Turn>,
+    /// In order. Not empty without `snapshot`.
+    #[prost(message, repeated, tag = "4")]
+    pub events: ::prost::alloc::vec::Vec<TurnEvent>,
+}
+/// One thing that happened in a turn.
+///
+/// Numbers 13 to 19 are kept free for questions of a tool to the user.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnEvent {
+    /// Position in the turn, from 1, without gaps, the same for every reader. Zero
+    /// for CallProgress, CallOutput and TurnHeartbeat, which are not kept and may be
+    /// thinned out.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// When.
+    #[prost(uint64, tag = "2")]
+    pub occurred_at_ms: u64,
+    /// What.
+    #[prost(oneof = "turn_event::Body", tags = "3, 4, 5, 6, 7, 8, 10, 11, 12")]
+    pub body: ::core::option::Option<turn_event::Body>,
+}
+/// Nested message and enum types in `TurnEvent`.
+pub mod turn_event {
+    /// What.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// A call moved.
+        #[prost(message, tag = "3")]
+        CallStateChanged(super::CallStateChanged),
+        /// A call ended.
+        #[prost(message, tag = "4")]
+        CallCompleted(super::CallCompleted),
+        /// The turn begins. Always the first.
+        #[prost(message, tag = "5")]
+        TurnAccepted(super::TurnAccepted),
+        /// The turn ended. Always the last.
+        #[prost(message, tag = "6")]
+        TurnCompleted(super::TurnCompleted),
+        /// Approvals wait. They are durable.
+        #[prost(message, tag = "7")]
+        ApprovalRequired(super::ApprovalRequired),
+        /// Only people are awaited now.
+        #[prost(message, tag = "8")]
+        TurnSuspended(super::TurnSuspended),
+        /// An executing call reports.
+        #[prost(message, tag = "10")]
+        CallProgress(super::CallProgress),
+        /// An executing call prints.
+        #[prost(message, tag = "11")]
+        CallOutput(super::CallOutput),
+        /// Nothing happened for a while.
+        #[prost(message, tag = "12")]
+        Heartbeat(super::TurnHeartbeat),
+    }
+}
+/// The turn is recorded and begins.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnAccepted {
+    /// As asked, or minted.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// As asked, or the session's default run.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    /// The batch of the turn's calls. Empty: no calls.
+    #[prost(string, tag = "3")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// The calls as the sidecar reads them, in order.
+    #[prost(message, repeated, tag = "4")]
+    pub calls: ::prost::alloc::vec::Vec<AcceptedCall>,
+    /// As it holds for this turn.
+    #[prost(enumeration = "BatchPolicy", tag = "5")]
+    pub batch_policy: i32,
+    /// Which turn of its run this is, from 1.
+    #[prost(uint32, tag = "8")]
+    pub round: u32,
+}
+/// One call as the sidecar reads it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AcceptedCall {
+    /// As it came, or minted.
+    #[prost(string, tag = "1")]
+    pub call_id: ::prost::alloc::string::String,
+    /// The tool, aliases resolved; the name as it came if there is none.
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// The id was minted.
+    #[prost(bool, tag = "3")]
+    pub minted: bool,
+}
+/// A call moved from one state to another.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallStateChanged {
+    /// The call.
+    #[prost(string, tag = "1")]
+    pub call_id: ::prost::alloc::string::String,
+    /// Where it is now.
+    #[prost(enumeration = "CallState", tag = "2")]
+    pub state: i32,
+    /// Where it was. Unspecified: it is new.
+    #[prost(enumeration = "CallState", tag = "3")]
+    pub previous_state: i32,
+    /// Why, for ERROR and CANCELLED: the code of its error. Empty otherwise.
+    #[prost(string, tag = "4")]
+    pub code: ::prost::alloc::string::String,
+}
+/// Approvals wait. Sent once they are durable, and again to a reader that attaches.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApprovalRequired {
+    /// Their batch.
+    #[prost(string, tag = "1")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// All that wait, in call order. ApprovalService has them whole.
+    #[prost(message, repeated, tag = "2")]
+    pub approvals: ::prost::alloc::vec::Vec<ApprovalSummary>,
+}
+/// Enough of an approval to show that one waits.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApprovalSummary {
+    /// The approval.
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// Its call.
+    #[prost(string, tag = "2")]
+    pub call_id: ::prost::alloc::string::String,
+    /// The tool.
+    #[prost(string, tag = "3")]
+    pub tool: ::prost::alloc::string::String,
+    /// How much harm it can do.
+    #[prost(enumeration = "RiskLevel", tag = "4")]
+    pub risk_level: i32,
+    /// Why it is asked.
+    #[prost(message, optional, tag = "5")]
+    pub verdict: ::core::option::Option<PermissionVerdict>,
+    /// Absent: never.
+    #[prost(uint64, optional, tag = "6")]
+    pub expires_at_ms: ::core::option::Option<u64>,
+}
+/// Every call that could run has ended; the rest waits for people.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnSuspended {
+    /// The batch.
+    #[prost(string, tag = "1")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// What is awaited.
+    #[prost(string, repeated, tag = "2")]
+    pub approval_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A call ended. In order of completion.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CallCompleted {
+    /// Its result. Without contents unless TurnView wants them here.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<CallResult>,
+}
+/// An executing call reports how far it is.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CallProgress {
+    /// The call.
+    #[prost(string, tag = "1")]
+    pub call_id: ::prost::alloc::string::String,
+    /// For people. Empty: none.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// Done part, 0 to 1. Absent: unknown.
+    #[prost(double, optional, tag = "3")]
+    pub fraction: ::core::option::Option<f64>,
+    /// Free data. Empty: none.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub details_json: ::prost::bytes::Bytes,
+}
+/// An executing call prints.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallOutput {
+    /// The call.
+    #[prost(string, tag = "1")]
+    pub call_id: ::prost::alloc::string::String,
+    /// What it is.
+    #[prost(enumeration = "OutputChannel", tag = "2")]
+    pub channel: i32,
+    /// Position in this call, from 1. A gap was dropped.
+    #[prost(uint64, tag = "3")]
+    pub chunk_sequence: u64,
+    /// The bytes. May cut a character.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub data: ::prost::bytes::Bytes,
+    /// Bytes dropped just before, by the executor or for this reader.
+    #[prost(uint64, tag = "5")]
+    pub dropped_bytes: u64,
+}
+/// Sent after 15 s without another event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnHeartbeat {
+    /// What is awaited: `approval`, `executor`, `tool` or `store`.
+    #[prost(string, tag = "1")]
+    pub waiting_for: ::prost::alloc::string::String,
+}
+/// The turn ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnCompleted {
+    /// How.
+    #[prost(enumeration = "TurnOutcome", tag = "1")]
+    pub outcome: i32,
+    /// One per call, in call order. Empty if the turn was cancelled. Without
+    /// contents where TurnView leaves them out.
+    #[prost(message, repeated, tag = "2")]
+    pub results: ::prost::alloc::vec::Vec<CallResult>,
+    /// Set exactly if the turn was cancelled.
+    #[prost(message, optional, tag = "3")]
+    pub closing_results: ::core::option::Option<ClosingResults>,
+    /// The loop must end: do not ask the model again in this run. True for every
+    /// outcome but COMPLETED.
+    #[prost(bool, tag = "4")]
+    pub stop: bool,
+    /// Why, with `stop`.
+    #[prost(enumeration = "StopReason", tag = "5")]
+    pub stop_reason: i32,
+    /// Results, injected messages and contexts in the provider's form. Absent: no
+    /// form was asked for, or the turn was cancelled.
+    #[prost(message, optional, tag = "8")]
+    pub provider_messages: ::core::option::Option<ProviderMessages>,
+    /// The run after this turn.
+    #[prost(message, optional, tag = "9")]
+    pub run: ::core::option::Option<Run>,
+    /// Why, for every outcome but COMPLETED. Absent otherwise.
+    #[prost(message, optional, tag = "10")]
+    pub error: ::core::option::Option<ToolError>,
+}
+/// Results of a cancelled turn, one per call, so that a history stays valid for a
+/// provider that wants a result per call. They must not be used to go on.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClosingResults {
+    /// Always true.
+    #[prost(bool, tag = "1")]
+    pub history_only: bool,
+    /// One per call, in call order, calls that had ended included.
+    #[prost(message, repeated, tag = "2")]
+    pub results: ::prost::alloc::vec::Vec<CallResult>,
+    /// The same in the provider's form. Absent: no form was asked for.
+    #[prost(message, optional, tag = "3")]
+    pub provider_messages: ::core::option::Option<ProviderMessages>,
+}
+/// A turn as it stands. Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Turn {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Its session.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Its run.
+    #[prost(string, tag = "3")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Its batch. Empty: no calls.
+    #[prost(string, tag = "4")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// Where it stands.
+    #[prost(enumeration = "TurnState", tag = "5")]
+    pub state: i32,
+    /// Its calls in order.
+    #[prost(message, repeated, tag = "6")]
+    pub calls: ::prost::alloc::vec::Vec<TurnCall>,
+    /// Present epoch of its events.
+    #[prost(uint32, tag = "7")]
+    pub epoch: u32,
+    /// Last event of that epoch.
+    #[prost(uint64, tag = "8")]
+    pub last_sequence: u64,
+    /// As given to RunTurn. Empty in ListTurns.
+    #[prost(bytes = "bytes", tag = "10")]
+    pub model_message: ::prost::bytes::Bytes,
+    /// How it ended. Absent while it has not; without contents in ListTurns.
+    #[prost(message, optional, tag = "11")]
+    pub completed: ::core::option::Option<TurnCompleted>,
+    /// When it was accepted.
+    #[prost(uint64, tag = "12")]
+    pub accepted_at_ms: u64,
+    /// When it last changed.
+    #[prost(uint64, tag = "13")]
+    pub updated_at_ms: u64,
+}
+/// A call as it stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnCall {
+    /// As it came.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<ToolCall>,
+    /// The tool, aliases resolved.
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// Where it stands.
+    #[prost(enumeration = "CallState", tag = "3")]
+    pub state: i32,
+    /// The approval that it waits for or had. Empty: none.
+    #[prost(string, tag = "4")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// The arguments that an approver put in their place. Empty: unchanged.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub effective_arguments_json: ::prost::bytes::Bytes,
+}
+/// Sent by an orchestrator, any number on one stream.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StreamTurnsRequest {
+    /// What it wants.
+    #[prost(oneof = "stream_turns_request::Body", tags = "1, 2, 3, 4, 5")]
+    pub body: ::core::option::Option<stream_turns_request::Body>,
+}
+/// Nested message and enum types in `StreamTurnsRequest`.
+pub mod stream_turns_request {
+    /// What it wants.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// Run a turn.
+        #[prost(message, tag = "1")]
+        Run(super::RunTurnRequest),
+        /// Attach to a turn.
+        #[prost(message, tag = "2")]
+        Attach(super::AttachTurnRequest),
+        /// Cancel a turn. The events tell.
+        #[prost(message, tag = "3")]
+        CancelTurn(super::CancelTurnRequest),
+        /// Cancel a call. The events tell.
+        #[prost(message, tag = "4")]
+        CancelCall(super::CancelCallRequest),
+        /// No more events of a turn here; the turn goes on.
+        #[prost(message, tag = "5")]
+        Detach(super::DetachTurn),
+    }
+}
+/// Ends the events of a turn on this stream.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DetachTurn {
+    /// The turn. Unknown: ignored.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StreamTurnsResponse {
+    /// What happened.
+    #[prost(oneof = "stream_turns_response::Body", tags = "1, 2, 3, 5, 6")]
+    pub body: ::core::option::Option<stream_turns_response::Body>,
+}
+/// Nested message and enum types in `StreamTurnsResponse`.
+pub mod stream_turns_response {
+    /// What happened.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// Events of one turn.
+        #[prost(message, tag = "1")]
+        Turn(super::TurnEvents),
+        /// A request failed; nothing of it happened.
+        #[prost(message, tag = "2")]
+        Refused(super::TurnRefused),
+        /// No more events of a turn here; it goes on.
+        #[prost(message, tag = "3")]
+        Detached(super::TurnDetached),
+        /// The stream closes soon.
+        #[prost(message, tag = "5")]
+        GoAway(super::GoAway),
+        /// A message was ignored.
+        #[prost(message, tag = "6")]
+        Notice(super::Notice),
+    }
+}
+/// A request on the stream failed, as an rpc of its own would have.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnRefused {
+    /// The turn that the request named.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Why.
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<RpcError>,
+}
+/// A turn's events ended on this stream before the turn did.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnDetached {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Attach after this one.
+    #[prost(uint64, tag = "2")]
+    pub last_sequence: u64,
+    /// Why: `slow_reader`. Absent: DetachTurn, another stream took it over, or
+    /// ON_SUSPEND_END.
+    #[prost(message, optional, tag = "3")]
+    pub error: ::core::option::Option<RpcError>,
+}
+/// Sent by an orchestrator, and by an observer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttachTurnRequest {
+    /// The turn. Unknown or not the caller's: `not_found`.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Its session. Only needed by a caller that may see several turns of that id.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The epoch of the last event seen. Zero: the present one.
+    #[prost(uint32, tag = "3")]
+    pub epoch: u32,
+    /// The last event seen. Zero: from the beginning.
+    #[prost(uint64, tag = "4")]
+    pub after_sequence: u64,
+    /// How the events are wanted.
+    #[prost(message, optional, tag = "5")]
+    pub view: ::core::option::Option<TurnView>,
+    /// What the stream does while only people are awaited.
+    #[prost(enumeration = "OnSuspend", tag = "6")]
+    pub on_suspend: i32,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AttachTurnResponse {
+    /// What happened.
+    #[prost(message, optional, tag = "1")]
+    pub turn: ::core::option::Option<TurnEvents>,
+}
+/// Sent by an orchestrator.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelTurnRequest {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// As in AttachTurnRequest.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// For the executors and the record. At most 1 KiB.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// How long executing calls may take to stop. Absent: 5 000. Zero: do not wait.
+    #[prost(uint32, optional, tag = "4")]
+    pub grace_ms: ::core::option::Option<u32>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelTurnResponse {
+    /// Where the turn stands. Unspecified: not seen yet, the cancellation is kept.
+    #[prost(enumeration = "TurnState", tag = "1")]
+    pub state: i32,
+}
+/// Sent by an orchestrator.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelCallRequest {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// As in AttachTurnRequest.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The call. Unknown: `not_found`.
+    #[prost(string, tag = "3")]
+    pub call_id: ::prost::alloc::string::String,
+    /// For the executor and the record. At most 1 KiB.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// As in CancelTurnRequest.
+    #[prost(uint32, optional, tag = "5")]
+    pub grace_ms: ::core::option::Option<u32>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelCallResponse {
+    /// Where the call stands.
+    #[prost(enumeration = "CallState", tag = "1")]
+    pub state: i32,
+}
+/// Sent by an orchestrator, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTurnRequest {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// As in AttachTurnRequest.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTurnResponse {
+    /// The turn.
+    #[prost(message, optional, tag = "1")]
+    pub turn: ::core::option::Option<Turn>,
+}
+/// Sent by an orchestrator, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTurnsRequest {
+    /// Only of this session. Empty: of all that the caller may see.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Only of this run. Empty: all.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Only in this state. Unspecified: all.
+    #[prost(enumeration = "TurnState", tag = "3")]
+    pub state: i32,
+    /// Zero: 50. At most 500.
+    #[prost(uint32, tag = "4")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "5")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTurnsResponse {
+    /// Newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub turns: ::prost::alloc::vec::Vec<Turn>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Sent by an orchestrator, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetCallResultRequest {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// As in AttachTurnRequest.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The call. Not ended yet or unknown: `not_found`.
+    #[prost(string, tag = "3")]
+    pub call_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetCallResultResponse {
+    /// With contents. A suppressed one keeps its placeholder.
+    #[prost(message, optional, tag = "1")]
+    pub result: ::core::option::Option<CallResult>,
+}
+/// Sent by an orchestrator.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndRunRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The run. Empty: the session's default run.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndRunResponse {
+    /// The run, ended. One that had ended before is returned as it is.
+    #[prost(message, optional, tag = "1")]
+    pub run: ::core::option::Option<Run>,
+}
+/// Sent by an orchestrator.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelRunRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The run. Empty: the session's default run.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    /// For the executors and the record. At most 1 KiB.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// As in CancelTurnRequest.
+    #[prost(uint32, optional, tag = "4")]
+    pub grace_ms: ::core::option::Option<u32>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelRunResponse {
+    /// The run, ended. One that had ended before is returned as it is.
+    #[prost(message, optional, tag = "1")]
+    pub run: ::core::option::Option<Run>,
+}
+/// Where a result's contents, `structured_json` and `metadata_json` travel.
+/// Unknown: BOTH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ResultDelivery {
+    /// Not set: AT_END.
+    Unspecified = 0,
+    /// In TurnCompleted only.
+    AtEnd = 1,
+    /// In CallCompleted only.
+    AsCompleted = 2,
+    /// In both.
+    Both = 3,
+}
+impl ResultDelivery {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RESULT_DELIVERY_UNSPECIFIED",
+            Self::AtEnd => "RESULT_DELIVERY_AT_END",
+            Self::AsCompleted => "RESULT_DELIVERY_AS_COMPLETED",
+            Self::Both => "RESULT_DELIVERY_BOTH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RESULT_DELIVERY_UNSPECIFIED" => Some(Self::Unspecified),
+            "RESULT_DELIVERY_AT_END" => Some(Self::AtEnd),
+            "RESULT_DELIVERY_AS_COMPLETED" => Some(Self::AsCompleted),
+            "RESULT_DELIVERY_BOTH" => Some(Self::Both),
+            _ => None,
+        }
+    }
+}
+/// What a broken stream means for its turn. Unknown: KEEP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnDisconnect {
+    /// Not set: KEEP.
+    Unspecified = 0,
+    /// The turn goes on.
+    Keep = 1,
+    /// As CancelTurn.
+    Cancel = 2,
+}
+impl OnDisconnect {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_DISCONNECT_UNSPECIFIED",
+            Self::Keep => "ON_DISCONNECT_KEEP",
+            Self::Cancel => "ON_DISCONNECT_CANCEL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_DISCONNECT_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_DISCONNECT_KEEP" => Some(Self::Keep),
+            "ON_DISCONNECT_CANCEL" => Some(Self::Cancel),
+            _ => None,
+        }
+    }
+}
+/// What the stream does after TurnSuspended. Unknown: WAIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnSuspend {
+    /// Not set: WAIT.
+    Unspecified = 0,
+    /// It stays open.
+    Wait = 1,
+    /// It ends with OK; AttachTurn takes it up.
+    End = 2,
+}
+impl OnSuspend {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_SUSPEND_UNSPECIFIED",
+            Self::Wait => "ON_SUSPEND_WAIT",
+            Self::End => "ON_SUSPEND_END",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_SUSPEND_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_SUSPEND_WAIT" => Some(Self::Wait),
+            "ON_SUSPEND_END" => Some(Self::End),
+            _ => None,
+        }
+    }
+}
+/// How a turn ended. Unknown: ERROR; do not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TurnOutcome {
+    /// Never sent.
+    Unspecified = 0,
+    /// Every call has its result. Go on unless `stop`.
+    Completed = 1,
+    /// Cancelled.
+    Cancelled = 2,
+    /// The sidecar could not go on.
+    Error = 5,
+}
+impl TurnOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TURN_OUTCOME_UNSPECIFIED",
+            Self::Completed => "TURN_OUTCOME_COMPLETED",
+            Self::Cancelled => "TURN_OUTCOME_CANCELLED",
+            Self::Error => "TURN_OUTCOME_ERROR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TURN_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "TURN_OUTCOME_COMPLETED" => Some(Self::Completed),
+            "TURN_OUTCOME_CANCELLED" => Some(Self::Cancelled),
+            "TURN_OUTCOME_ERROR" => Some(Self::Error),
+            _ => None,
+        }
+    }
+}
+/// Why the loop must end. Unknown: RUN_ENDED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StopReason {
+    /// It need not.
+    Unspecified = 0,
+    /// A result had `stop_flag`.
+    Tool = 1,
+    /// The run ended otherwise; see `outcome`.
+    RunEnded = 3,
+}
+impl StopReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "STOP_REASON_UNSPECIFIED",
+            Self::Tool => "STOP_REASON_TOOL",
+            Self::RunEnded => "STOP_REASON_RUN_ENDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STOP_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "STOP_REASON_TOOL" => Some(Self::Tool),
+            "STOP_REASON_RUN_ENDED" => Some(Self::RunEnded),
+            _ => None,
+        }
+    }
+}
+/// Where a turn stands. Unknown: RUNNING.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TurnState {
+    /// In a filter: every state. Otherwise never sent.
+    Unspecified = 0,
+    /// Something is being done.
+    Running = 1,
+    /// Only people are awaited.
+    Suspended = 2,
+    /// Ended.
+    Completed = 3,
+}
+impl TurnState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TURN_STATE_UNSPECIFIED",
+            Self::Running => "TURN_STATE_RUNNING",
+            Self::Suspended => "TURN_STATE_SUSPENDED",
+            Self::Completed => "TURN_STATE_COMPLETED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TURN_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "TURN_STATE_RUNNING" => Some(Self::Running),
+            "TURN_STATE_SUSPENDED" => Some(Self::Suspended),
+            "TURN_STATE_COMPLETED" => Some(Self::Completed),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod turn_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Runs turns and tells what happens in them.
+    ///
+    /// A turn and its events outlive the stream that started it: a lost stream is
+    /// taken up with AttachTurn, in any process. A stream that ends without
+    /// TurnCompleted says nothing about the turn, except after TurnSuspended with
+    /// ON_SUSPEND_END.
+    #[derive(Debug, Clone)]
+    pub struct TurnServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> TurnServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> TurnServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            TurnServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Runs the calls of one model message: checks them, asks if it must, sends them
+        /// to executors, and streams what happens until TurnCompleted.
+        ///
+        /// The same `turn_id` with the same contents attaches from the first event and
+        /// runs nothing twice; with other contents: `call_conflict`. Session and run
+        /// come into being on first use. Refused as a whole with `call_id_empty`,
+        /// `call_id_duplicate`, `limit_exceeded`, `run_not_active`,
+        /// `provider_message_invalid`, `snapshot_expired`, `draining`,
+        /// `store_unavailable`; everything about one call is in its result.
+        /// Roles: orchestrator.
+        pub async fn run_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RunTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::RunTurnResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/RunTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "RunTurn"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// RunTurn for many turns at once over one long stream; the cheaper way for all
+        /// but single turns. Turns are told apart by `turn_id`; a failure of one is a
+        /// TurnRefused, never the end of the stream. Closing the stream is what a
+        /// disconnect is for RunTurn, for every turn on it.
+        /// Roles: orchestrator.
+        pub async fn stream_turns(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::StreamTurnsRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::StreamTurnsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/StreamTurns",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "StreamTurns"));
+            self.inner.streaming(req, path, codec).await
+        }
+        /// Streams a turn's events after a given one, then what follows. `not_found` of a
+        /// turn that the caller started: it was lost with a process, and nothing of it
+        /// that must not run twice was sent; RunTurn with the same contents starts it again.
+        /// Roles: orchestrator, observer.
+        pub async fn attach_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AttachTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::AttachTurnResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/AttachTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "AttachTurn"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Cancels a turn and ends its run as cancelled. Returns once that is durable;
+        /// executing calls then have their grace time. Also answers OK when the turn has
+        /// ended. Of a turn not seen yet, the cancellation is remembered for 60 s.
+        /// Roles: orchestrator, admin.
+        pub async fn cancel_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelTurnResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/CancelTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelTurn"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Cancels one call, which gets an ordinary `tool_cancelled` result. The turn
+        /// goes on. Also answers OK when the call has ended.
+        /// Roles: orchestrator, admin.
+        pub async fn cancel_call(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelCallRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelCallResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/CancelCall",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelCall"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows one turn with the state of its calls.
+        /// Roles: orchestrator, admin, observer.
+        pub async fn get_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTurnResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/GetTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "GetTurn"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists turns, newest first, without contents. A new process finds here what
+        /// it has to take up.
+        /// Roles: orchestrator, admin, observer.
+        pub async fn list_turns(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTurnsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTurnsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/ListTurns",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "ListTurns"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows one result whole, also if it was cut in TurnCompleted.
+        /// Roles: orchestrator, admin, observer.
+        pub async fn get_call_result(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetCallResultRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetCallResultResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/GetCallResult",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "GetCallResult"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Completes a run. While a turn of it runs: `run_busy`.
+        /// Roles: orchestrator, admin.
+        pub async fn end_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EndRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::EndRunResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/EndRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "EndRun"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Cancels a run with all its turns. Like CancelTurn otherwise.
+        /// Roles: orchestrator, admin.
+        pub async fn cancel_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/CancelRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelRun"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Sent by anyone who looks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubscribeRequest {
+    /// Absent: everything.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<EventFilter>,
+    /// The last cursor seen. Empty: from now on. Too old: `cursor_expired`.
+    #[prost(string, tag = "2")]
+    pub after_cursor: ::prost::alloc::string::String,
+    /// Send unfinished turns and waiting approvals first, as changes. Not together
+    /// with `after_cursor`.
+    #[prost(bool, tag = "3")]
+    pub include_snapshot: bool,
+}
+/// Which events. All given conditions must hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EventFilter {
+    /// Of these sessions and their child sessions. Empty: all, and events without a
+    /// session.
+    #[prost(string, repeated, tag = "1")]
+    pub root_session_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of this session alone. Empty: all.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Of these kinds. Empty: all.
+    #[prost(enumeration = "EventKind", repeated, tag = "3")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+}
+/// Sent by the sidecar; an empty one every 15 s if nothing happens.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SubscribeResponse {
+    /// In order.
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<EventRecord>,
+    /// The snapshot is complete; from here on what happens. Exactly once if it was
+    /// asked for.
+    #[prost(bool, tag = "2")]
+    pub snapshot_complete: bool,
+    /// Resume after this. Empty inside a snapshot.
+    #[prost(string, tag = "3")]
+    pub cursor: ::prost::alloc::string::String,
+    /// Events were dropped; the stream ends. Absent otherwise.
+    #[prost(message, optional, tag = "4")]
+    pub lagged: ::core::option::Option<Lagged>,
+}
+/// A reader was too slow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Lagged {
+    /// How many events it missed.
+    #[prost(uint64, tag = "1")]
+    pub dropped_events: u64,
+    /// Resume here to have them, as long as they are kept. Empty: they are not; ask
+    /// for a snapshot.
+    #[prost(string, tag = "2")]
+    pub resume_cursor: ::prost::alloc::string::String,
+}
+/// One event.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EventRecord {
+    /// When.
+    #[prost(uint64, tag = "1")]
+    pub occurred_at_ms: u64,
+    /// Its session. Empty: none.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The root of that session. Empty: none.
+    #[prost(string, tag = "3")]
+    pub root_session_id: ::prost::alloc::string::String,
+    /// What. Unknown: skip it.
+    #[prost(oneof = "event_record::Body", tags = "10, 11, 13, 14, 19, 22")]
+    pub body: ::core::option::Option<event_record::Body>,
+}
+/// Nested message and enum types in `EventRecord`.
+pub mod event_record {
+    /// What. Unknown: skip it.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// Something happened in a turn.
+        #[prost(message, tag = "10")]
+        Turn(super::TurnEventRecord),
+        /// A session was made, changed or closed.
+        #[prost(message, tag = "11")]
+        SessionChanged(super::SessionChanged),
+        /// An approval began to wait, changed or ended.
+        #[prost(message, tag = "13")]
+        ApprovalChanged(super::ApprovalChanged),
+        /// A grant was given or ended.
+        #[prost(message, tag = "14")]
+        GrantChanged(super::GrantChanged),
+        /// Rules changed.
+        #[prost(message, tag = "19")]
+        PolicyChanged(super::PolicyChanged),
+        /// A turn as it stands. Only in a snapshot.
+        #[prost(message, tag = "22")]
+        TurnSnapshot(super::Turn),
+    }
+}
+/// An event of a turn.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnEventRecord {
+    /// The turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Its run.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Its epoch; see TurnEvents.
+    #[prost(uint32, tag = "3")]
+    pub epoch: u32,
+    /// The event. Results are without contents; progress and output are left out.
+    #[prost(message, optional, tag = "4")]
+    pub event: ::core::option::Option<TurnEvent>,
+}
+/// A session as it is now.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SessionChanged {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// An approval as it is now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApprovalChanged {
+    /// Arguments beyond 4 KiB are cut. For a caller that is no approver, admin or
+    /// observer: without arguments.
+    #[prost(message, optional, tag = "1")]
+    pub approval: ::core::option::Option<Approval>,
+}
+/// A grant as it is now.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GrantChanged {
+    /// The grant.
+    #[prost(message, optional, tag = "1")]
+    pub grant: ::core::option::Option<Grant>,
+}
+/// Rules changed, or could not be loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PolicyChanged {
+    /// The rules after it.
+    #[prost(uint64, tag = "1")]
+    pub policy_revision: u64,
+}
+/// Kinds of events, for filters. Unknown: matches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum EventKind {
+    /// Matches nothing.
+    Unspecified = 0,
+    /// TurnEventRecord, Turn.
+    Turn = 1,
+    /// SessionChanged.
+    Session = 2,
+    /// ApprovalChanged.
+    Approval = 4,
+    /// GrantChanged.
+    Grant = 5,
+    /// PolicyChanged.
+    Policy = 8,
+}
+impl EventKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EVENT_KIND_UNSPECIFIED",
+            Self::Turn => "EVENT_KIND_TURN",
+            Self::Session => "EVENT_KIND_SESSION",
+            Self::Approval => "EVENT_KIND_APPROVAL",
+            Self::Grant => "EVENT_KIND_GRANT",
+            Self::Policy => "EVENT_KIND_POLICY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EVENT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "EVENT_KIND_TURN" => Some(Self::Turn),
+            "EVENT_KIND_SESSION" => Some(Self::Session),
+            "EVENT_KIND_APPROVAL" => Some(Self::Approval),
+            "EVENT_KIND_GRANT" => Some(Self::Grant),
+            "EVENT_KIND_POLICY" => Some(Self::Policy),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod event_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Streams changes of calls, turns, approvals, sessions and grants. To run turns,
+    /// read RunTurn; to decide, WatchApprovals.
+    #[derive(Debug, Clone)]
+    pub struct EventServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> EventServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> EventServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            EventServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Streams what is there, if asked for, then what happens. An event is durable
+        /// before it is sent, where what it tells must be durable. A subscriber that is
+        /// too slow gets Lagged and the stream ends; it holds nobody up.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn subscribe(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SubscribeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::SubscribeResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.EventService/Subscribe",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.EventService", "Subscribe"));
+            self.inner.server_streaming(req, path, codec).await
         }
     }
 }
@@ -2255,137 +5770,486 @@ pub mod executor_service_client {
         }
     }
 }
-/// What a model answered, as it came. Sent by an orchestrator in RunTurn.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProviderMessage {
-    /// Whose form. Unspecified is refused.
-    #[prost(enumeration = "ProviderFormat", tag = "1")]
-    pub format: i32,
-    /// The finished message; streamed pieces are joined first. OPENAI_CHAT: the
-    /// assistant message. At most 3 MiB.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub message_json: ::prost::bytes::Bytes,
-    /// The provider's own word for why the model stopped, e.g. `length`.
-    /// One that means "cut off" makes the last call end with `json_truncated`. Empty:
-    /// not cut off.
-    #[prost(string, tag = "3")]
-    pub finish_reason: ::prost::alloc::string::String,
-}
-/// What to append to the history. Sent by the sidecar.
+/// Sent by anyone who looks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetPolicyRequest {}
+/// Sent by the sidecar.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ProviderMessages {
-    /// Whose form.
-    #[prost(enumeration = "ProviderFormat", tag = "1")]
-    pub format: i32,
-    /// The messages, in the order in which they are appended: one per call, in call
-    /// order.
-    #[prost(bytes = "bytes", repeated, tag = "2")]
-    pub messages_json: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
-    /// What the form could not hold.
-    #[prost(message, repeated, tag = "3")]
-    pub losses: ::prost::alloc::vec::Vec<ExportLoss>,
-}
-/// A list of tools in a provider's form. Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolExport {
-    /// Whose form.
-    #[prost(enumeration = "ProviderFormat", tag = "1")]
-    pub format: i32,
-    /// The provider's `tools` value, an array. Empty: no tool is visible; leave
-    /// `tools` out of the request.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub tools_json: ::prost::bytes::Bytes,
-    /// Names that the provider would refuse and what stands for them.
-    #[prost(message, repeated, tag = "3")]
-    pub aliases: ::prost::alloc::vec::Vec<ToolAlias>,
-    /// What the form could not hold. The gate still checks the original schema.
+pub struct GetPolicyResponse {
+    /// Grows with every change.
+    #[prost(uint64, tag = "1")]
+    pub policy_revision: u64,
+    /// All sources but COMMAND and SESSION, in the order of RuleSource.
+    #[prost(message, repeated, tag = "2")]
+    pub sources: ::prost::alloc::vec::Vec<PolicySource>,
+    /// The freest mode that managed settings allow.
+    #[prost(enumeration = "Mode", tag = "3")]
+    pub max_mode: i32,
+    /// Names in rules that stand for tools.
     #[prost(message, repeated, tag = "4")]
-    pub losses: ::prost::alloc::vec::Vec<ExportLoss>,
+    pub aliases: ::prost::alloc::vec::Vec<ToolNameAlias>,
 }
-/// A name that stands for a tool in one snapshot. Resolved by table only.
+/// A name in rules that stands for a tool, from the config.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolAlias {
-    /// What the model sees.
+pub struct ToolNameAlias {
+    /// As rules write it, e.g. `Bash`.
     #[prost(string, tag = "1")]
-    pub alias: ::prost::alloc::string::String,
-    /// The tool's name.
+    pub name: ::prost::alloc::string::String,
+    /// The tool, e.g. `run_shell`.
     #[prost(string, tag = "2")]
     pub tool: ::prost::alloc::string::String,
 }
-/// One thing that a provider's form could not hold.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ExportLoss {
-    /// The tool. Empty for a result.
-    #[prost(string, tag = "1")]
-    pub tool: ::prost::alloc::string::String,
-    /// The call. Empty for a definition.
+/// One file or argument that rules come from.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PolicySource {
+    /// Which.
+    #[prost(enumeration = "RuleSource", tag = "1")]
+    pub source: i32,
+    /// File's name; with its path only for an admin.
     #[prost(string, tag = "2")]
-    pub call_id: ::prost::alloc::string::String,
-    /// Where in the schema or the result, from `$`.
+    pub origin: ::prost::alloc::string::String,
+    /// How many rules were loaded from it.
+    #[prost(uint32, tag = "3")]
+    pub rule_count: u32,
+    /// What is wrong in it. With an error in an ask or deny rule, the rules counted
+    /// are the last good ones.
+    #[prost(message, repeated, tag = "4")]
+    pub problems: ::prost::alloc::vec::Vec<RuleProblem>,
+    /// Its present text could not be loaded.
+    #[prost(bool, tag = "5")]
+    pub stale: bool,
+    /// For PROJECT_SETTINGS: whether its workspace is trusted.
+    #[prost(bool, tag = "6")]
+    pub trusted: bool,
+    /// When its rules were loaded.
+    #[prost(uint64, tag = "7")]
+    pub loaded_at_ms: u64,
+}
+/// Sent by anyone who looks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRulesRequest {
+    /// Only from these sources. Empty: all. SESSION needs `session_id`.
+    #[prost(enumeration = "RuleSource", repeated, tag = "1")]
+    pub sources: ::prost::alloc::vec::Vec<i32>,
+    /// Grants of this session are listed too. Empty: none.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Only of this effect. Unspecified: all.
+    #[prost(enumeration = "PermissionEffect", tag = "3")]
+    pub effect: i32,
+    /// Only in this state. Unspecified: all.
+    #[prost(enumeration = "RuleState", tag = "4")]
+    pub state: i32,
+    /// Zero: 200. At most 1 000.
+    #[prost(uint32, tag = "5")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "6")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRulesResponse {
+    /// By source, then place.
+    #[prost(message, repeated, tag = "1")]
+    pub rules: ::prost::alloc::vec::Vec<Rule>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Sent by anyone who looks. One of the two fields.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CheckRulesRequest {
+    /// The text of a rule file, `{"permissions": {…}}`. At most 3 MiB.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub rules_json: ::prost::bytes::Bytes,
+    /// Rules one by one. At most 1 000.
+    #[prost(message, repeated, tag = "2")]
+    pub rules: ::prost::alloc::vec::Vec<RuleSpec>,
+    /// As if they came from here. Unspecified: USER_SETTINGS.
+    #[prost(enumeration = "RuleSource", tag = "3")]
+    pub source: i32,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CheckRulesResponse {
+    /// The rules would be loaded, if need be without broken allow rules.
+    #[prost(bool, tag = "1")]
+    pub ok: bool,
+    /// What is wrong or dubious.
+    #[prost(message, repeated, tag = "2")]
+    pub problems: ::prost::alloc::vec::Vec<RuleProblem>,
+    /// How many rules would count.
+    #[prost(uint32, tag = "3")]
+    pub rule_count: u32,
+}
+/// Sent by anyone who looks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainDecisionRequest {
+    /// With this session's mode, grants and toolset. Empty: as a new session.
     #[prost(string, tag = "3")]
-    pub path: ::prost::alloc::string::String,
-    /// The keyword or content kind, e.g. `anyOf`, `audio`.
+    pub session_id: ::prost::alloc::string::String,
+    /// In this mode. Unspecified: the session's.
+    #[prost(enumeration = "Mode", tag = "4")]
+    pub mode: i32,
+    /// Counted besides the loaded ones, as source COMMAND. At most 256.
+    #[prost(message, repeated, tag = "5")]
+    pub extra_rules: ::prost::alloc::vec::Vec<RuleSpec>,
+    /// For a tool that is not registered: as if it were this. Absent: `tool_not_found`.
+    #[prost(message, optional, tag = "7")]
+    pub definition: ::core::option::Option<ToolDefinition>,
+    /// The call, as a rule would write it, e.g. `run_shell(git push)`, or as a model
+    /// would make it.
+    #[prost(oneof = "explain_decision_request::Question", tags = "1, 2")]
+    pub question: ::core::option::Option<explain_decision_request::Question>,
+}
+/// Nested message and enum types in `ExplainDecisionRequest`.
+pub mod explain_decision_request {
+    /// The call, as a rule would write it, e.g. `run_shell(git push)`, or as a model
+    /// would make it.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Question {
+        /// `Tool` or `Tool(text)`; the text becomes the tool's `subject`.
+        #[prost(string, tag = "1")]
+        Text(::prost::alloc::string::String),
+        /// A call. `call_id` may be empty.
+        #[prost(message, tag = "2")]
+        Call(super::ToolCall),
+    }
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainDecisionResponse {
+    /// What would be decided.
+    #[prost(message, optional, tag = "1")]
+    pub verdict: ::core::option::Option<PermissionVerdict>,
+    /// Every stage in order, with what it said.
+    #[prost(message, repeated, tag = "2")]
+    pub steps: ::prost::alloc::vec::Vec<DecisionStep>,
+    /// The parts of a command. Empty: no command.
+    #[prost(message, repeated, tag = "3")]
+    pub segments: ::prost::alloc::vec::Vec<CommandSegment>,
+    /// What an approver would be offered for the session. Empty: nothing, or not
+    /// asked.
+    #[prost(message, repeated, tag = "4")]
+    pub grant_candidates: ::prost::alloc::vec::Vec<GrantCandidate>,
+    /// Why the call would end before any decision. Absent: it would not.
+    #[prost(message, optional, tag = "5")]
+    pub error: ::core::option::Option<ToolError>,
+}
+/// What one stage said.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DecisionStep {
+    /// Which.
+    #[prost(enumeration = "DecisionStage", tag = "1")]
+    pub stage: i32,
+    /// What it said. Unspecified: no opinion, or not called.
+    #[prost(enumeration = "PermissionEffect", tag = "2")]
+    pub effect: i32,
+    /// The rule that matched, or came closest. Empty: none.
+    #[prost(string, tag = "3")]
+    pub rule: ::prost::alloc::string::String,
+    /// Where that rule comes from.
+    #[prost(enumeration = "RuleSource", tag = "4")]
+    pub source: i32,
+    /// File and line, or the grant's id. Empty: none.
+    #[prost(string, tag = "5")]
+    pub origin: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "6")]
+    pub note: ::prost::alloc::string::String,
+}
+/// A part of a command as the analysis sees it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommandSegment {
+    /// As written.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+    /// The words after quotes, escapes and wrappers. Empty: not understood.
+    #[prost(string, repeated, tag = "2")]
+    pub words: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Wrappers that were looked through, e.g. `timeout`.
+    #[prost(string, repeated, tag = "3")]
+    pub wrappers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why it is not understood, or read differently by the parsers. Empty: it is.
     #[prost(string, tag = "4")]
-    pub keyword: ::prost::alloc::string::String,
-    /// What became of it.
-    #[prost(enumeration = "ExportAction", tag = "5")]
-    pub action: i32,
+    pub opaque_reason: ::prost::alloc::string::String,
+    /// What is decided for it alone.
+    #[prost(enumeration = "PermissionEffect", tag = "5")]
+    pub effect: i32,
 }
-/// A provider's form. Unknown: refused with `provider_message_invalid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ProviderFormat {
-    /// Not set; each field says what that means.
-    Unspecified = 0,
-    /// OpenAI Chat Completions.
-    OpenaiChat = 1,
+/// Sent by an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetWorkspaceTrustRequest {
+    /// Absolute path of the workspace.
+    #[prost(string, tag = "1")]
+    pub workspace: ::prost::alloc::string::String,
+    /// True: trust it.
+    #[prost(bool, tag = "2")]
+    pub trusted: bool,
 }
-impl ProviderFormat {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "PROVIDER_FORMAT_UNSPECIFIED",
-            Self::OpenaiChat => "PROVIDER_FORMAT_OPENAI_CHAT",
-        }
+/// Sent by the sidecar.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetWorkspaceTrustResponse {
+    /// The rules after it.
+    #[prost(uint64, tag = "1")]
+    pub policy_revision: u64,
+}
+/// Sent by an admin.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadPolicyRequest {}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReloadPolicyResponse {
+    /// The rules after it.
+    #[prost(uint64, tag = "1")]
+    pub policy_revision: u64,
+    /// What is wrong or dubious in them.
+    #[prost(message, repeated, tag = "2")]
+    pub problems: ::prost::alloc::vec::Vec<RuleProblem>,
+}
+/// Generated client implementations.
+pub mod policy_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Shows and checks rules, explains decisions. Rules are changed in their files,
+    /// which are watched; grants in SessionService.
+    #[derive(Debug, Clone)]
+    pub struct PolicyServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
     }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "PROVIDER_FORMAT_UNSPECIFIED" => Some(Self::Unspecified),
-            "PROVIDER_FORMAT_OPENAI_CHAT" => Some(Self::OpenaiChat),
-            _ => None,
+    impl<T> PolicyServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
         }
-    }
-}
-/// What became of a thing that a form could not hold. Unknown: DROPPED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ExportAction {
-    /// Never sent.
-    Unspecified = 0,
-    /// Replaced by a line of text.
-    Placeholder = 3,
-}
-impl ExportAction {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "EXPORT_ACTION_UNSPECIFIED",
-            Self::Placeholder => "EXPORT_ACTION_PLACEHOLDER",
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
         }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "EXPORT_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
-            "EXPORT_ACTION_PLACEHOLDER" => Some(Self::Placeholder),
-            _ => None,
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> PolicyServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            PolicyServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Shows the sources, what was loaded from them and what was refused.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn get_policy(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPolicyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetPolicyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.PolicyService/GetPolicy",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.PolicyService", "GetPolicy"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists rules, by source, then place.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn list_rules(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRulesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.PolicyService/ListRules",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.PolicyService", "ListRules"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Checks rules without loading them: syntax, their examples, lints.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn check_rules(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckRulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckRulesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.PolicyService/CheckRules",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.PolicyService", "CheckRules"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says how a call would be decided, with the code that decides. Nothing is
+        /// asked, recorded or run.
+        /// Roles: orchestrator, approver, admin, observer.
+        pub async fn explain_decision(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainDecisionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainDecisionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.PolicyService/ExplainDecision",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.PolicyService", "ExplainDecision"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Trusts a workspace or takes that back. Allow rules of PROJECT_SETTINGS count
+        /// only in a trusted one. Kept outside the workspace.
+        /// Roles: admin.
+        pub async fn set_workspace_trust(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetWorkspaceTrustRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetWorkspaceTrustResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.PolicyService/SetWorkspaceTrust",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("callgate.v1.PolicyService", "SetWorkspaceTrust"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Loads all rule files now. A broken ask or deny rule: `rule_invalid`, and the
+        /// last good rules stay.
+        /// Roles: admin.
+        pub async fn reload_policy(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReloadPolicyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReloadPolicyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.PolicyService/ReloadPolicy",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.PolicyService", "ReloadPolicy"));
+            self.inner.unary(req, path, codec).await
         }
     }
 }
@@ -3297,1158 +7161,6 @@ pub mod server_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("callgate.v1.ServerService", "StartDrain"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// One model message and its calls. `session_id`, `turn_id` and `calls` are
-/// enough. No calls at all: a round without tools, which counts for the run and
-/// completes at once.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RunTurnRequest {
-    /// The session. Empty is refused. Unknown: it is created with the configured
-    /// defaults.
-    #[prost(string, tag = "1")]
-    pub session_id: ::prost::alloc::string::String,
-    /// Chosen by the orchestrator and kept by it before it sends, so that a retry
-    /// attaches. Unique among the caller's turns. Empty: minted; refused on
-    /// StreamTurns.
-    #[prost(string, tag = "2")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// The calls in the model's order. At most 128, together 3 MiB. Not together
-    /// with `provider_message`.
-    #[prost(message, repeated, tag = "3")]
-    pub calls: ::prost::alloc::vec::Vec<ToolCall>,
-    /// The model's message as it came; the calls are taken from it, and the results
-    /// come back in its form.
-    #[prost(message, optional, tag = "4")]
-    pub provider_message: ::core::option::Option<ProviderMessage>,
-    /// The run. Unknown: it is opened. Empty: the session's default run, whose id is
-    /// the session's.
-    #[prost(string, tag = "5")]
-    pub run_id: ::prost::alloc::string::String,
-    /// What the model could call. Empty: every tool. A tool outside is
-    /// `tool_not_found`; a toolset that does not exist refuses the turn with
-    /// `not_found`.
-    #[prost(string, tag = "6")]
-    pub toolset: ::prost::alloc::string::String,
-    /// The ListTools answer that the model saw. Aliases are resolved by it, and a
-    /// tool whose definition changed since is `tool_changed`. Empty: names are taken
-    /// as they are.
-    #[prost(string, tag = "7")]
-    pub tool_snapshot_id: ::prost::alloc::string::String,
-    /// How the events are wanted.
-    #[prost(message, optional, tag = "8")]
-    pub view: ::core::option::Option<TurnView>,
-    /// What a broken stream means.
-    #[prost(enumeration = "OnDisconnect", tag = "9")]
-    pub on_disconnect: i32,
-    /// Most calls that execute at once. Absent: no limit but the
-    /// executors'. Zero is refused.
-    #[prost(uint32, optional, tag = "13")]
-    pub max_parallel: ::core::option::Option<u32>,
-    /// The turn is cancelled when it ran this long. Absent: no limit but each tool's.
-    /// Zero is refused.
-    #[prost(uint32, optional, tag = "14")]
-    pub timeout_ms: ::core::option::Option<u32>,
-    /// Anything that a new process needs to go on with this turn. Kept with the turn
-    /// and returned by GetTurn; never read. At most 1 MiB. Empty: the text of
-    /// `provider_message` is kept instead.
-    #[prost(bytes = "bytes", tag = "15")]
-    pub model_message: ::prost::bytes::Bytes,
-    /// The trace that the turn belongs to. Absent: the request's metadata.
-    #[prost(message, optional, tag = "17")]
-    pub trace: ::core::option::Option<TraceContext>,
-}
-/// How events are wanted. The stored turn does not depend on it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TurnView {
-    /// Where contents travel.
-    #[prost(enumeration = "ResultDelivery", tag = "1")]
-    pub result_delivery: i32,
-    /// Send CallOutput. If no reader wants it, executors get no credit for it.
-    #[prost(bool, tag = "2")]
-    pub include_output: bool,
-    /// Leave out CallProgress.
-    #[prost(bool, tag = "3")]
-    pub exclude_progress: bool,
-    /// Largest message that the reader takes. Zero: 4 MiB. Results that do not fit
-    /// into TurnCompleted are cut, largest first; GetCallResult has them whole.
-    #[prost(uint32, tag = "4")]
-    pub max_message_bytes: u32,
-    /// Form of the messages to append. Unspecified: that of `provider_message`; with
-    /// `calls`, none.
-    #[prost(enumeration = "ProviderFormat", tag = "5")]
-    pub results_format: i32,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RunTurnResponse {
-    /// What happened.
-    #[prost(message, optional, tag = "1")]
-    pub turn: ::core::option::Option<TurnEvents>,
-}
-/// Events of one turn that happened together. Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TurnEvents {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// Counts restarts of the sequence, from 1. It grows when a crash lost events
-    /// that were announced but need not be kept; what a lost event meant is in
-    /// `snapshot`.
-    #[prost(uint32, tag = "2")]
-    pub epoch: u32,
-    /// The turn as it stands, before `events`. Only in the first message after a
-    /// change of epoch, or if the events asked for are no longer kept.
-    #[prost(message, optional, tag = "3")]
-    pub snapshot: ::core::option::Option<Turn>,
-    /// In order. Not empty without `snapshot`.
-    #[prost(message, repeated, tag = "4")]
-    pub events: ::prost::alloc::vec::Vec<TurnEvent>,
-}
-/// One thing that happened in a turn.
-///
-/// Numbers 13 to 19 are kept free for questions of a tool to the user.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TurnEvent {
-    /// Position in the turn, from 1, without gaps, the same for every reader. Zero
-    /// for CallProgress, CallOutput and TurnHeartbeat, which are not kept and may be
-    /// thinned out.
-    #[prost(uint64, tag = "1")]
-    pub sequence: u64,
-    /// When.
-    #[prost(uint64, tag = "2")]
-    pub occurred_at_ms: u64,
-    /// What.
-    #[prost(oneof = "turn_event::Body", tags = "3, 4, 5, 6, 10, 11, 12")]
-    pub body: ::core::option::Option<turn_event::Body>,
-}
-/// Nested message and enum types in `TurnEvent`.
-pub mod turn_event {
-    /// What.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Body {
-        /// A call moved.
-        #[prost(message, tag = "3")]
-        CallStateChanged(super::CallStateChanged),
-        /// A call ended.
-        #[prost(message, tag = "4")]
-        CallCompleted(super::CallCompleted),
-        /// The turn begins. Always the first.
-        #[prost(message, tag = "5")]
-        TurnAccepted(super::TurnAccepted),
-        /// The turn ended. Always the last.
-        #[prost(message, tag = "6")]
-        TurnCompleted(super::TurnCompleted),
-        /// An executing call reports.
-        #[prost(message, tag = "10")]
-        CallProgress(super::CallProgress),
-        /// An executing call prints.
-        #[prost(message, tag = "11")]
-        CallOutput(super::CallOutput),
-        /// Nothing happened for a while.
-        #[prost(message, tag = "12")]
-        Heartbeat(super::TurnHeartbeat),
-    }
-}
-/// The turn is recorded and begins.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TurnAccepted {
-    /// As asked, or minted.
-    #[prost(string, tag = "1")]
-    pub session_id: ::prost::alloc::string::String,
-    /// As asked, or the session's default run.
-    #[prost(string, tag = "2")]
-    pub run_id: ::prost::alloc::string::String,
-    /// The batch of the turn's calls. Empty: no calls.
-    #[prost(string, tag = "3")]
-    pub batch_id: ::prost::alloc::string::String,
-    /// The calls as the sidecar reads them, in order.
-    #[prost(message, repeated, tag = "4")]
-    pub calls: ::prost::alloc::vec::Vec<AcceptedCall>,
-    /// Which turn of its run this is, from 1.
-    #[prost(uint32, tag = "8")]
-    pub round: u32,
-}
-/// One call as the sidecar reads it.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AcceptedCall {
-    /// As it came, or minted.
-    #[prost(string, tag = "1")]
-    pub call_id: ::prost::alloc::string::String,
-    /// The tool, aliases resolved; the name as it came if there is none.
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    /// The id was minted.
-    #[prost(bool, tag = "3")]
-    pub minted: bool,
-}
-/// A call moved from one state to another.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CallStateChanged {
-    /// The call.
-    #[prost(string, tag = "1")]
-    pub call_id: ::prost::alloc::string::String,
-    /// Where it is now.
-    #[prost(enumeration = "CallState", tag = "2")]
-    pub state: i32,
-    /// Where it was. Unspecified: it is new.
-    #[prost(enumeration = "CallState", tag = "3")]
-    pub previous_state: i32,
-    /// Why, for ERROR and CANCELLED: the code of its error. Empty otherwise.
-    #[prost(string, tag = "4")]
-    pub code: ::prost::alloc::string::String,
-}
-/// A call ended. In order of completion.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CallCompleted {
-    /// Its result. Without contents unless TurnView wants them here.
-    #[prost(message, optional, tag = "1")]
-    pub result: ::core::option::Option<CallResult>,
-}
-/// An executing call reports how far it is.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CallProgress {
-    /// The call.
-    #[prost(string, tag = "1")]
-    pub call_id: ::prost::alloc::string::String,
-    /// For people. Empty: none.
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// Done part, 0 to 1. Absent: unknown.
-    #[prost(double, optional, tag = "3")]
-    pub fraction: ::core::option::Option<f64>,
-    /// Free data. Empty: none.
-    #[prost(bytes = "bytes", tag = "4")]
-    pub details_json: ::prost::bytes::Bytes,
-}
-/// An executing call prints.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CallOutput {
-    /// The call.
-    #[prost(string, tag = "1")]
-    pub call_id: ::prost::alloc::string::String,
-    /// What it is.
-    #[prost(enumeration = "OutputChannel", tag = "2")]
-    pub channel: i32,
-    /// Position in this call, from 1. A gap was dropped.
-    #[prost(uint64, tag = "3")]
-    pub chunk_sequence: u64,
-    /// The bytes. May cut a character.
-    #[prost(bytes = "bytes", tag = "4")]
-    pub data: ::prost::bytes::Bytes,
-    /// Bytes dropped just before, by the executor or for this reader.
-    #[prost(uint64, tag = "5")]
-    pub dropped_bytes: u64,
-}
-/// Sent after 15 s without another event.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TurnHeartbeat {
-    /// What is awaited: `executor`, `tool` or `store`.
-    #[prost(string, tag = "1")]
-    pub waiting_for: ::prost::alloc::string::String,
-}
-/// The turn ended.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TurnCompleted {
-    /// How.
-    #[prost(enumeration = "TurnOutcome", tag = "1")]
-    pub outcome: i32,
-    /// One per call, in call order. Empty if the turn was cancelled. Without
-    /// contents where TurnView leaves them out.
-    #[prost(message, repeated, tag = "2")]
-    pub results: ::prost::alloc::vec::Vec<CallResult>,
-    /// Set exactly if the turn was cancelled.
-    #[prost(message, optional, tag = "3")]
-    pub closing_results: ::core::option::Option<ClosingResults>,
-    /// The loop must end: do not ask the model again in this run. True for every
-    /// outcome but COMPLETED.
-    #[prost(bool, tag = "4")]
-    pub stop: bool,
-    /// Why, with `stop`.
-    #[prost(enumeration = "StopReason", tag = "5")]
-    pub stop_reason: i32,
-    /// Results, injected messages and contexts in the provider's form. Absent: no
-    /// form was asked for, or the turn was cancelled.
-    #[prost(message, optional, tag = "8")]
-    pub provider_messages: ::core::option::Option<ProviderMessages>,
-    /// The run after this turn.
-    #[prost(message, optional, tag = "9")]
-    pub run: ::core::option::Option<Run>,
-    /// Why, for every outcome but COMPLETED. Absent otherwise.
-    #[prost(message, optional, tag = "10")]
-    pub error: ::core::option::Option<ToolError>,
-}
-/// Results of a cancelled turn, one per call, so that a history stays valid for a
-/// provider that wants a result per call. They must not be used to go on.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ClosingResults {
-    /// Always true.
-    #[prost(bool, tag = "1")]
-    pub history_only: bool,
-    /// One per call, in call order, calls that had ended included.
-    #[prost(message, repeated, tag = "2")]
-    pub results: ::prost::alloc::vec::Vec<CallResult>,
-    /// The same in the provider's form. Absent: no form was asked for.
-    #[prost(message, optional, tag = "3")]
-    pub provider_messages: ::core::option::Option<ProviderMessages>,
-}
-/// A turn as it stands. Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Turn {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// Its session.
-    #[prost(string, tag = "2")]
-    pub session_id: ::prost::alloc::string::String,
-    /// Its run.
-    #[prost(string, tag = "3")]
-    pub run_id: ::prost::alloc::string::String,
-    /// Its batch. Empty: no calls.
-    #[prost(string, tag = "4")]
-    pub batch_id: ::prost::alloc::string::String,
-    /// Where it stands.
-    #[prost(enumeration = "TurnState", tag = "5")]
-    pub state: i32,
-    /// Its calls in order.
-    #[prost(message, repeated, tag = "6")]
-    pub calls: ::prost::alloc::vec::Vec<TurnCall>,
-    /// Present epoch of its events.
-    #[prost(uint32, tag = "7")]
-    pub epoch: u32,
-    /// Last event of that epoch.
-    #[prost(uint64, tag = "8")]
-    pub last_sequence: u64,
-    /// As given to RunTurn. Empty in ListTurns.
-    #[prost(bytes = "bytes", tag = "10")]
-    pub model_message: ::prost::bytes::Bytes,
-    /// How it ended. Absent while it has not; without contents in ListTurns.
-    #[prost(message, optional, tag = "11")]
-    pub completed: ::core::option::Option<TurnCompleted>,
-    /// When it was accepted.
-    #[prost(uint64, tag = "12")]
-    pub accepted_at_ms: u64,
-    /// When it last changed.
-    #[prost(uint64, tag = "13")]
-    pub updated_at_ms: u64,
-}
-/// A call as it stands.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TurnCall {
-    /// As it came.
-    #[prost(message, optional, tag = "1")]
-    pub call: ::core::option::Option<ToolCall>,
-    /// The tool, aliases resolved.
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    /// Where it stands.
-    #[prost(enumeration = "CallState", tag = "3")]
-    pub state: i32,
-}
-/// Sent by an orchestrator, any number on one stream.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct StreamTurnsRequest {
-    /// What it wants.
-    #[prost(oneof = "stream_turns_request::Body", tags = "1, 2, 3, 4, 5")]
-    pub body: ::core::option::Option<stream_turns_request::Body>,
-}
-/// Nested message and enum types in `StreamTurnsRequest`.
-pub mod stream_turns_request {
-    /// What it wants.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Body {
-        /// Run a turn.
-        #[prost(message, tag = "1")]
-        Run(super::RunTurnRequest),
-        /// Attach to a turn.
-        #[prost(message, tag = "2")]
-        Attach(super::AttachTurnRequest),
-        /// Cancel a turn. The events tell.
-        #[prost(message, tag = "3")]
-        CancelTurn(super::CancelTurnRequest),
-        /// Cancel a call. The events tell.
-        #[prost(message, tag = "4")]
-        CancelCall(super::CancelCallRequest),
-        /// No more events of a turn here; the turn goes on.
-        #[prost(message, tag = "5")]
-        Detach(super::DetachTurn),
-    }
-}
-/// Ends the events of a turn on this stream.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DetachTurn {
-    /// The turn. Unknown: ignored.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct StreamTurnsResponse {
-    /// What happened.
-    #[prost(oneof = "stream_turns_response::Body", tags = "1, 2, 3, 5, 6")]
-    pub body: ::core::option::Option<stream_turns_response::Body>,
-}
-/// Nested message and enum types in `StreamTurnsResponse`.
-pub mod stream_turns_response {
-    /// What happened.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Body {
-        /// Events of one turn.
-        #[prost(message, tag = "1")]
-        Turn(super::TurnEvents),
-        /// A request failed; nothing of it happened.
-        #[prost(message, tag = "2")]
-        Refused(super::TurnRefused),
-        /// No more events of a turn here; it goes on.
-        #[prost(message, tag = "3")]
-        Detached(super::TurnDetached),
-        /// The stream closes soon.
-        #[prost(message, tag = "5")]
-        GoAway(super::GoAway),
-        /// A message was ignored.
-        #[prost(message, tag = "6")]
-        Notice(super::Notice),
-    }
-}
-/// A request on the stream failed, as an rpc of its own would have.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TurnRefused {
-    /// The turn that the request named.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// Why.
-    #[prost(message, optional, tag = "2")]
-    pub error: ::core::option::Option<RpcError>,
-}
-/// A turn's events ended on this stream before the turn did.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TurnDetached {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// Attach after this one.
-    #[prost(uint64, tag = "2")]
-    pub last_sequence: u64,
-    /// Why: `slow_reader`. Absent: DetachTurn, or another stream took it over.
-    #[prost(message, optional, tag = "3")]
-    pub error: ::core::option::Option<RpcError>,
-}
-/// Sent by an orchestrator, and by an observer.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AttachTurnRequest {
-    /// The turn. Unknown or not the caller's: `not_found`.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// Its session. Only needed by a caller that may see several turns of that id.
-    #[prost(string, tag = "2")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The epoch of the last event seen. Zero: the present one.
-    #[prost(uint32, tag = "3")]
-    pub epoch: u32,
-    /// The last event seen. Zero: from the beginning.
-    #[prost(uint64, tag = "4")]
-    pub after_sequence: u64,
-    /// How the events are wanted.
-    #[prost(message, optional, tag = "5")]
-    pub view: ::core::option::Option<TurnView>,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct AttachTurnResponse {
-    /// What happened.
-    #[prost(message, optional, tag = "1")]
-    pub turn: ::core::option::Option<TurnEvents>,
-}
-/// Sent by an orchestrator.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelTurnRequest {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// As in AttachTurnRequest.
-    #[prost(string, tag = "2")]
-    pub session_id: ::prost::alloc::string::String,
-    /// For the executors and the record. At most 1 KiB.
-    #[prost(string, tag = "3")]
-    pub reason: ::prost::alloc::string::String,
-    /// How long executing calls may take to stop. Absent: 5 000. Zero: do not wait.
-    #[prost(uint32, optional, tag = "4")]
-    pub grace_ms: ::core::option::Option<u32>,
-}
-/// Sent by the sidecar.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelTurnResponse {
-    /// Where the turn stands. Unspecified: not seen yet, the cancellation is kept.
-    #[prost(enumeration = "TurnState", tag = "1")]
-    pub state: i32,
-}
-/// Sent by an orchestrator.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelCallRequest {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// As in AttachTurnRequest.
-    #[prost(string, tag = "2")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The call. Unknown: `not_found`.
-    #[prost(string, tag = "3")]
-    pub call_id: ::prost::alloc::string::String,
-    /// For the executor and the record. At most 1 KiB.
-    #[prost(string, tag = "4")]
-    pub reason: ::prost::alloc::string::String,
-    /// As in CancelTurnRequest.
-    #[prost(uint32, optional, tag = "5")]
-    pub grace_ms: ::core::option::Option<u32>,
-}
-/// Sent by the sidecar.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelCallResponse {
-    /// Where the call stands.
-    #[prost(enumeration = "CallState", tag = "1")]
-    pub state: i32,
-}
-/// Sent by an orchestrator, and by others who look.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetTurnRequest {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// As in AttachTurnRequest.
-    #[prost(string, tag = "2")]
-    pub session_id: ::prost::alloc::string::String,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetTurnResponse {
-    /// The turn.
-    #[prost(message, optional, tag = "1")]
-    pub turn: ::core::option::Option<Turn>,
-}
-/// Sent by an orchestrator, and by others who look.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTurnsRequest {
-    /// Only of this session. Empty: of all that the caller may see.
-    #[prost(string, tag = "1")]
-    pub session_id: ::prost::alloc::string::String,
-    /// Only of this run. Empty: all.
-    #[prost(string, tag = "2")]
-    pub run_id: ::prost::alloc::string::String,
-    /// Only in this state. Unspecified: all.
-    #[prost(enumeration = "TurnState", tag = "3")]
-    pub state: i32,
-    /// Zero: 50. At most 500.
-    #[prost(uint32, tag = "4")]
-    pub page_size: u32,
-    /// From the answer before. Empty: the first page.
-    #[prost(string, tag = "5")]
-    pub page_token: ::prost::alloc::string::String,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListTurnsResponse {
-    /// Newest first.
-    #[prost(message, repeated, tag = "1")]
-    pub turns: ::prost::alloc::vec::Vec<Turn>,
-    /// Empty: the last page.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-}
-/// Sent by an orchestrator, and by others who look.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetCallResultRequest {
-    /// The turn.
-    #[prost(string, tag = "1")]
-    pub turn_id: ::prost::alloc::string::String,
-    /// As in AttachTurnRequest.
-    #[prost(string, tag = "2")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The call. Not ended yet or unknown: `not_found`.
-    #[prost(string, tag = "3")]
-    pub call_id: ::prost::alloc::string::String,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetCallResultResponse {
-    /// With contents. A suppressed one keeps its placeholder.
-    #[prost(message, optional, tag = "1")]
-    pub result: ::core::option::Option<CallResult>,
-}
-/// Sent by an orchestrator.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EndRunRequest {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The run. Empty: the session's default run.
-    #[prost(string, tag = "2")]
-    pub run_id: ::prost::alloc::string::String,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EndRunResponse {
-    /// The run, ended. One that had ended before is returned as it is.
-    #[prost(message, optional, tag = "1")]
-    pub run: ::core::option::Option<Run>,
-}
-/// Sent by an orchestrator.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelRunRequest {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The run. Empty: the session's default run.
-    #[prost(string, tag = "2")]
-    pub run_id: ::prost::alloc::string::String,
-    /// For the executors and the record. At most 1 KiB.
-    #[prost(string, tag = "3")]
-    pub reason: ::prost::alloc::string::String,
-    /// As in CancelTurnRequest.
-    #[prost(uint32, optional, tag = "4")]
-    pub grace_ms: ::core::option::Option<u32>,
-}
-/// Sent by the sidecar.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelRunResponse {
-    /// The run, ended. One that had ended before is returned as it is.
-    #[prost(message, optional, tag = "1")]
-    pub run: ::core::option::Option<Run>,
-}
-/// Where a result's contents, `structured_json` and `metadata_json` travel.
-/// Unknown: BOTH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ResultDelivery {
-    /// Not set: AT_END.
-    Unspecified = 0,
-    /// In TurnCompleted only.
-    AtEnd = 1,
-    /// In CallCompleted only.
-    AsCompleted = 2,
-    /// In both.
-    Both = 3,
-}
-impl ResultDelivery {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RESULT_DELIVERY_UNSPECIFIED",
-            Self::AtEnd => "RESULT_DELIVERY_AT_END",
-            Self::AsCompleted => "RESULT_DELIVERY_AS_COMPLETED",
-            Self::Both => "RESULT_DELIVERY_BOTH",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RESULT_DELIVERY_UNSPECIFIED" => Some(Self::Unspecified),
-            "RESULT_DELIVERY_AT_END" => Some(Self::AtEnd),
-            "RESULT_DELIVERY_AS_COMPLETED" => Some(Self::AsCompleted),
-            "RESULT_DELIVERY_BOTH" => Some(Self::Both),
-            _ => None,
-        }
-    }
-}
-/// What a broken stream means for its turn. Unknown: KEEP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum OnDisconnect {
-    /// Not set: KEEP.
-    Unspecified = 0,
-    /// The turn goes on.
-    Keep = 1,
-    /// As CancelTurn.
-    Cancel = 2,
-}
-impl OnDisconnect {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "ON_DISCONNECT_UNSPECIFIED",
-            Self::Keep => "ON_DISCONNECT_KEEP",
-            Self::Cancel => "ON_DISCONNECT_CANCEL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "ON_DISCONNECT_UNSPECIFIED" => Some(Self::Unspecified),
-            "ON_DISCONNECT_KEEP" => Some(Self::Keep),
-            "ON_DISCONNECT_CANCEL" => Some(Self::Cancel),
-            _ => None,
-        }
-    }
-}
-/// How a turn ended. Unknown: ERROR; do not go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum TurnOutcome {
-    /// Never sent.
-    Unspecified = 0,
-    /// Every call has its result. Go on unless `stop`.
-    Completed = 1,
-    /// Cancelled.
-    Cancelled = 2,
-    /// The sidecar could not go on.
-    Error = 5,
-}
-impl TurnOutcome {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "TURN_OUTCOME_UNSPECIFIED",
-            Self::Completed => "TURN_OUTCOME_COMPLETED",
-            Self::Cancelled => "TURN_OUTCOME_CANCELLED",
-            Self::Error => "TURN_OUTCOME_ERROR",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "TURN_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-            "TURN_OUTCOME_COMPLETED" => Some(Self::Completed),
-            "TURN_OUTCOME_CANCELLED" => Some(Self::Cancelled),
-            "TURN_OUTCOME_ERROR" => Some(Self::Error),
-            _ => None,
-        }
-    }
-}
-/// Why the loop must end. Unknown: RUN_ENDED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum StopReason {
-    /// It need not.
-    Unspecified = 0,
-    /// A result had `stop_flag`.
-    Tool = 1,
-    /// The run ended otherwise; see `outcome`.
-    RunEnded = 3,
-}
-impl StopReason {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "STOP_REASON_UNSPECIFIED",
-            Self::Tool => "STOP_REASON_TOOL",
-            Self::RunEnded => "STOP_REASON_RUN_ENDED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "STOP_REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "STOP_REASON_TOOL" => Some(Self::Tool),
-            "STOP_REASON_RUN_ENDED" => Some(Self::RunEnded),
-            _ => None,
-        }
-    }
-}
-/// Where a turn stands. Unknown: RUNNING.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum TurnState {
-    /// In a filter: every state. Otherwise never sent.
-    Unspecified = 0,
-    /// Something is being done.
-    Running = 1,
-    /// Ended.
-    Completed = 3,
-}
-impl TurnState {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "TURN_STATE_UNSPECIFIED",
-            Self::Running => "TURN_STATE_RUNNING",
-            Self::Completed => "TURN_STATE_COMPLETED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "TURN_STATE_UNSPECIFIED" => Some(Self::Unspecified),
-            "TURN_STATE_RUNNING" => Some(Self::Running),
-            "TURN_STATE_COMPLETED" => Some(Self::Completed),
-            _ => None,
-        }
-    }
-}
-/// Generated client implementations.
-pub mod turn_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Runs turns and tells what happens in them.
-    ///
-    /// A turn and its events outlive the stream that started it: a lost stream is
-    /// taken up with AttachTurn, in any process. A stream that ends without
-    /// TurnCompleted says nothing about the turn.
-    #[derive(Debug, Clone)]
-    pub struct TurnServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> TurnServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> TurnServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            TurnServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Runs the calls of one model message: checks them, asks if it must, sends them
-        /// to executors, and streams what happens until TurnCompleted.
-        ///
-        /// The same `turn_id` with the same contents attaches from the first event and
-        /// runs nothing twice; with other contents: `call_conflict`. Session and run
-        /// come into being on first use. Refused as a whole with `call_id_empty`,
-        /// `call_id_duplicate`, `limit_exceeded`, `run_not_active`,
-        /// `provider_message_invalid`, `snapshot_expired`, `draining`,
-        /// `store_unavailable`; everything about one call is in its result.
-        /// Roles: orchestrator.
-        pub async fn run_turn(
-            &mut self,
-            request: impl tonic::IntoRequest<super::RunTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::RunTurnResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/RunTurn",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "RunTurn"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// RunTurn for many turns at once over one long stream; the cheaper way for all
-        /// but single turns. Turns are told apart by `turn_id`; a failure of one is a
-        /// TurnRefused, never the end of the stream. Closing the stream is what a
-        /// disconnect is for RunTurn, for every turn on it.
-        /// Roles: orchestrator.
-        pub async fn stream_turns(
-            &mut self,
-            request: impl tonic::IntoStreamingRequest<
-                Message = super::StreamTurnsRequest,
-            >,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::StreamTurnsResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/StreamTurns",
-            );
-            let mut req = request.into_streaming_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "StreamTurns"));
-            self.inner.streaming(req, path, codec).await
-        }
-        /// Streams a turn's events after a given one, then what follows. `not_found` of a
-        /// turn that the caller started: it was lost with a process, and nothing of it
-        /// that must not run twice was sent; RunTurn with the same contents starts it again.
-        /// Roles: orchestrator, observer.
-        pub async fn attach_turn(
-            &mut self,
-            request: impl tonic::IntoRequest<super::AttachTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::AttachTurnResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/AttachTurn",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "AttachTurn"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Cancels a turn and ends its run as cancelled. Returns once that is durable;
-        /// executing calls then have their grace time. Also answers OK when the turn has
-        /// ended. Of a turn not seen yet, the cancellation is remembered for 60 s.
-        /// Roles: orchestrator, admin.
-        pub async fn cancel_turn(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CancelTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CancelTurnResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/CancelTurn",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelTurn"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Cancels one call, which gets an ordinary `tool_cancelled` result. The turn
-        /// goes on. Also answers OK when the call has ended.
-        /// Roles: orchestrator, admin.
-        pub async fn cancel_call(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CancelCallRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CancelCallResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/CancelCall",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelCall"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Shows one turn with the state of its calls.
-        /// Roles: orchestrator, admin, observer.
-        pub async fn get_turn(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetTurnResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/GetTurn",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "GetTurn"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists turns, newest first, without contents. A new process finds here what
-        /// it has to take up.
-        /// Roles: orchestrator, admin, observer.
-        pub async fn list_turns(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListTurnsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListTurnsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/ListTurns",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "ListTurns"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Shows one result whole, also if it was cut in TurnCompleted.
-        /// Roles: orchestrator, admin, observer.
-        pub async fn get_call_result(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetCallResultRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetCallResultResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/GetCallResult",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "GetCallResult"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Completes a run. While a turn of it runs: `run_busy`.
-        /// Roles: orchestrator, admin.
-        pub async fn end_run(
-            &mut self,
-            request: impl tonic::IntoRequest<super::EndRunRequest>,
-        ) -> std::result::Result<tonic::Response<super::EndRunResponse>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/EndRun",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "EndRun"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Cancels a run with all its turns. Like CancelTurn otherwise.
-        /// Roles: orchestrator, admin.
-        pub async fn cancel_run(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CancelRunRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CancelRunResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/callgate.v1.TurnService/CancelRun",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelRun"));
             self.inner.unary(req, path, codec).await
         }
     }

@@ -137,7 +137,9 @@ fn end_of(turn: Option<pb::TurnEvents>) -> Option<pb::TurnCompleted> {
             | Body::CallCompleted(_)
             | Body::CallProgress(_)
             | Body::CallOutput(_)
-            | Body::Heartbeat(_),
+            | Body::Heartbeat(_)
+            | Body::ApprovalRequired(_)
+            | Body::TurnSuspended(_),
         )
         | None => None,
     }

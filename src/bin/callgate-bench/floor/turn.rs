@@ -82,6 +82,7 @@ impl Turn {
             batch_id: self.batch_id.clone(),
             calls: self.calls.clone(),
             round: 1,
+            ..pb::TurnAccepted::default()
         });
         state.tell(self.accepted_at_ms, accepted);
         for call in &self.calls {
@@ -112,6 +113,7 @@ impl Turn {
             tool: result.tool.clone(),
             arguments_digest: result.arguments_digest.clone(),
             error: None,
+            approval_id: String::new(),
             ..result
         };
         if place.replace(result).is_some() {
@@ -166,8 +168,10 @@ impl Turn {
                 started_at_ms: Some(now),
                 finished_at_ms: now,
                 queue_ms: 0,
+                ..pb::CallTiming::default()
             }),
             arguments_digest: DIGEST,
+            ..pb::CallResult::default()
         }
     }
 

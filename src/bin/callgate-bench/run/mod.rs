@@ -3,6 +3,7 @@
 //! Spans are measured with all processes on one processor, rates without; see `series` for how two
 //! sides are compared. Every process ends with it, whatever happens. Never leaves the machine.
 
+mod decisions;
 mod machine;
 mod process;
 mod rows;
@@ -82,6 +83,8 @@ enum Part {
     Cancel,
     /// Turns over TCP.
     Tcp,
+    /// Rules and commands, without a sidecar.
+    Decisions,
 }
 
 /// Everything that was measured.
@@ -246,6 +249,11 @@ impl Bench {
     }
 
     fn all(&mut self) -> Result<(), Problem> {
+        if self.wants(Part::Decisions) {
+            let found = decisions::measure(self.timing.pairs, self.timing.ms)?;
+            found.add_rows(&mut self.rows);
+            self.keep("decisions", &found)?;
+        }
         let (relay, endpoint) = self.setup.floor()?;
         let floor = Side {
             executor: self.setup.executor(&endpoint, &[])?,

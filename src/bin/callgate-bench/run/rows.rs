@@ -30,7 +30,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    fn add(
+    pub(super) fn add(
         &mut self,
         goal: &'static str,
         what: impl Into<String>,

@@ -1,4 +1,5 @@
 from . import errors_pb2 as _errors_pb2
+from . import permission_pb2 as _permission_pb2
 from . import provider_pb2 as _provider_pb2
 from . import stream_pb2 as _stream_pb2
 from . import types_pb2 as _types_pb2
@@ -23,6 +24,12 @@ class OnDisconnect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_DISCONNECT_KEEP: _ClassVar[OnDisconnect]
     ON_DISCONNECT_CANCEL: _ClassVar[OnDisconnect]
 
+class OnSuspend(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ON_SUSPEND_UNSPECIFIED: _ClassVar[OnSuspend]
+    ON_SUSPEND_WAIT: _ClassVar[OnSuspend]
+    ON_SUSPEND_END: _ClassVar[OnSuspend]
+
 class TurnOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TURN_OUTCOME_UNSPECIFIED: _ClassVar[TurnOutcome]
@@ -40,6 +47,7 @@ class TurnState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TURN_STATE_UNSPECIFIED: _ClassVar[TurnState]
     TURN_STATE_RUNNING: _ClassVar[TurnState]
+    TURN_STATE_SUSPENDED: _ClassVar[TurnState]
     TURN_STATE_COMPLETED: _ClassVar[TurnState]
 RESULT_DELIVERY_UNSPECIFIED: ResultDelivery
 RESULT_DELIVERY_AT_END: ResultDelivery
@@ -48,6 +56,9 @@ RESULT_DELIVERY_BOTH: ResultDelivery
 ON_DISCONNECT_UNSPECIFIED: OnDisconnect
 ON_DISCONNECT_KEEP: OnDisconnect
 ON_DISCONNECT_CANCEL: OnDisconnect
+ON_SUSPEND_UNSPECIFIED: OnSuspend
+ON_SUSPEND_WAIT: OnSuspend
+ON_SUSPEND_END: OnSuspend
 TURN_OUTCOME_UNSPECIFIED: TurnOutcome
 TURN_OUTCOME_COMPLETED: TurnOutcome
 TURN_OUTCOME_CANCELLED: TurnOutcome
@@ -57,10 +68,11 @@ STOP_REASON_TOOL: StopReason
 STOP_REASON_RUN_ENDED: StopReason
 TURN_STATE_UNSPECIFIED: TurnState
 TURN_STATE_RUNNING: TurnState
+TURN_STATE_SUSPENDED: TurnState
 TURN_STATE_COMPLETED: TurnState
 
 class RunTurnRequest(_message.Message):
-    __slots__ = ("session_id", "turn_id", "calls", "provider_message", "run_id", "toolset", "tool_snapshot_id", "view", "on_disconnect", "max_parallel", "timeout_ms", "model_message", "trace")
+    __slots__ = ("session_id", "turn_id", "calls", "provider_message", "run_id", "toolset", "tool_snapshot_id", "view", "on_disconnect", "on_suspend", "command_rules", "batch_policy", "max_parallel", "timeout_ms", "model_message", "trace")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +82,9 @@ class RunTurnRequest(_message.Message):
     TOOL_SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     ON_DISCONNECT_FIELD_NUMBER: _ClassVar[int]
+    ON_SUSPEND_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_RULES_FIELD_NUMBER: _ClassVar[int]
+    BATCH_POLICY_FIELD_NUMBER: _ClassVar[int]
     MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MODEL_MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -83,11 +98,14 @@ class RunTurnRequest(_message.Message):
     tool_snapshot_id: str
     view: TurnView
     on_disconnect: OnDisconnect
+    on_suspend: OnSuspend
+    command_rules: _containers.RepeatedCompositeFieldContainer[_permission_pb2.RuleSpec]
+    batch_policy: _types_pb2.BatchPolicy
     max_parallel: int
     timeout_ms: int
     model_message: bytes
     trace: _types_pb2.TraceContext
-    def __init__(self, session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[_types_pb2.ToolCall, _Mapping]]] = ..., provider_message: _Optional[_Union[_provider_pb2.ProviderMessage, _Mapping]] = ..., run_id: _Optional[str] = ..., toolset: _Optional[str] = ..., tool_snapshot_id: _Optional[str] = ..., view: _Optional[_Union[TurnView, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., max_parallel: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., model_message: _Optional[bytes] = ..., trace: _Optional[_Union[_types_pb2.TraceContext, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[_types_pb2.ToolCall, _Mapping]]] = ..., provider_message: _Optional[_Union[_provider_pb2.ProviderMessage, _Mapping]] = ..., run_id: _Optional[str] = ..., toolset: _Optional[str] = ..., tool_snapshot_id: _Optional[str] = ..., view: _Optional[_Union[TurnView, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., on_suspend: _Optional[_Union[OnSuspend, str]] = ..., command_rules: _Optional[_Iterable[_Union[_permission_pb2.RuleSpec, _Mapping]]] = ..., batch_policy: _Optional[_Union[_types_pb2.BatchPolicy, str]] = ..., max_parallel: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., model_message: _Optional[bytes] = ..., trace: _Optional[_Union[_types_pb2.TraceContext, _Mapping]] = ...) -> None: ...
 
 class TurnView(_message.Message):
     __slots__ = ("result_delivery", "include_output", "exclude_progress", "max_message_bytes", "results_format")
@@ -122,13 +140,15 @@ class TurnEvents(_message.Message):
     def __init__(self, turn_id: _Optional[str] = ..., epoch: _Optional[int] = ..., snapshot: _Optional[_Union[Turn, _Mapping]] = ..., events: _Optional[_Iterable[_Union[TurnEvent, _Mapping]]] = ...) -> None: ...
 
 class TurnEvent(_message.Message):
-    __slots__ = ("sequence", "occurred_at_ms", "call_state_changed", "call_completed", "turn_accepted", "turn_completed", "call_progress", "call_output", "heartbeat")
+    __slots__ = ("sequence", "occurred_at_ms", "call_state_changed", "call_completed", "turn_accepted", "turn_completed", "approval_required", "turn_suspended", "call_progress", "call_output", "heartbeat")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     OCCURRED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     CALL_STATE_CHANGED_FIELD_NUMBER: _ClassVar[int]
     CALL_COMPLETED_FIELD_NUMBER: _ClassVar[int]
     TURN_ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     TURN_COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_REQUIRED_FIELD_NUMBER: _ClassVar[int]
+    TURN_SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     CALL_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     CALL_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -138,24 +158,28 @@ class TurnEvent(_message.Message):
     call_completed: CallCompleted
     turn_accepted: TurnAccepted
     turn_completed: TurnCompleted
+    approval_required: ApprovalRequired
+    turn_suspended: TurnSuspended
     call_progress: CallProgress
     call_output: CallOutput
     heartbeat: TurnHeartbeat
-    def __init__(self, sequence: _Optional[int] = ..., occurred_at_ms: _Optional[int] = ..., call_state_changed: _Optional[_Union[CallStateChanged, _Mapping]] = ..., call_completed: _Optional[_Union[CallCompleted, _Mapping]] = ..., turn_accepted: _Optional[_Union[TurnAccepted, _Mapping]] = ..., turn_completed: _Optional[_Union[TurnCompleted, _Mapping]] = ..., call_progress: _Optional[_Union[CallProgress, _Mapping]] = ..., call_output: _Optional[_Union[CallOutput, _Mapping]] = ..., heartbeat: _Optional[_Union[TurnHeartbeat, _Mapping]] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., occurred_at_ms: _Optional[int] = ..., call_state_changed: _Optional[_Union[CallStateChanged, _Mapping]] = ..., call_completed: _Optional[_Union[CallCompleted, _Mapping]] = ..., turn_accepted: _Optional[_Union[TurnAccepted, _Mapping]] = ..., turn_completed: _Optional[_Union[TurnCompleted, _Mapping]] = ..., approval_required: _Optional[_Union[ApprovalRequired, _Mapping]] = ..., turn_suspended: _Optional[_Union[TurnSuspended, _Mapping]] = ..., call_progress: _Optional[_Union[CallProgress, _Mapping]] = ..., call_output: _Optional[_Union[CallOutput, _Mapping]] = ..., heartbeat: _Optional[_Union[TurnHeartbeat, _Mapping]] = ...) -> None: ...
 
 class TurnAccepted(_message.Message):
-    __slots__ = ("session_id", "run_id", "batch_id", "calls", "round")
+    __slots__ = ("session_id", "run_id", "batch_id", "calls", "batch_policy", "round")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_ID_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_POLICY_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     run_id: str
     batch_id: str
     calls: _containers.RepeatedCompositeFieldContainer[AcceptedCall]
+    batch_policy: _types_pb2.BatchPolicy
     round: int
-    def __init__(self, session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[AcceptedCall, _Mapping]]] = ..., round: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[AcceptedCall, _Mapping]]] = ..., batch_policy: _Optional[_Union[_types_pb2.BatchPolicy, str]] = ..., round: _Optional[int] = ...) -> None: ...
 
 class AcceptedCall(_message.Message):
     __slots__ = ("call_id", "tool", "minted")
@@ -178,6 +202,38 @@ class CallStateChanged(_message.Message):
     previous_state: _types_pb2.CallState
     code: str
     def __init__(self, call_id: _Optional[str] = ..., state: _Optional[_Union[_types_pb2.CallState, str]] = ..., previous_state: _Optional[_Union[_types_pb2.CallState, str]] = ..., code: _Optional[str] = ...) -> None: ...
+
+class ApprovalRequired(_message.Message):
+    __slots__ = ("batch_id", "approvals")
+    BATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    APPROVALS_FIELD_NUMBER: _ClassVar[int]
+    batch_id: str
+    approvals: _containers.RepeatedCompositeFieldContainer[ApprovalSummary]
+    def __init__(self, batch_id: _Optional[str] = ..., approvals: _Optional[_Iterable[_Union[ApprovalSummary, _Mapping]]] = ...) -> None: ...
+
+class ApprovalSummary(_message.Message):
+    __slots__ = ("approval_id", "call_id", "tool", "risk_level", "verdict", "expires_at_ms")
+    APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    RISK_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    approval_id: str
+    call_id: str
+    tool: str
+    risk_level: _types_pb2.RiskLevel
+    verdict: _types_pb2.PermissionVerdict
+    expires_at_ms: int
+    def __init__(self, approval_id: _Optional[str] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ..., risk_level: _Optional[_Union[_types_pb2.RiskLevel, str]] = ..., verdict: _Optional[_Union[_types_pb2.PermissionVerdict, _Mapping]] = ..., expires_at_ms: _Optional[int] = ...) -> None: ...
+
+class TurnSuspended(_message.Message):
+    __slots__ = ("batch_id", "approval_ids")
+    BATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_IDS_FIELD_NUMBER: _ClassVar[int]
+    batch_id: str
+    approval_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, batch_id: _Optional[str] = ..., approval_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CallCompleted(_message.Message):
     __slots__ = ("result",)
@@ -276,14 +332,18 @@ class Turn(_message.Message):
     def __init__(self, turn_id: _Optional[str] = ..., session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., calls: _Optional[_Iterable[_Union[TurnCall, _Mapping]]] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., model_message: _Optional[bytes] = ..., completed: _Optional[_Union[TurnCompleted, _Mapping]] = ..., accepted_at_ms: _Optional[int] = ..., updated_at_ms: _Optional[int] = ...) -> None: ...
 
 class TurnCall(_message.Message):
-    __slots__ = ("call", "tool", "state")
+    __slots__ = ("call", "tool", "state", "approval_id", "effective_arguments_json")
     CALL_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
+    EFFECTIVE_ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     call: _types_pb2.ToolCall
     tool: str
     state: _types_pb2.CallState
-    def __init__(self, call: _Optional[_Union[_types_pb2.ToolCall, _Mapping]] = ..., tool: _Optional[str] = ..., state: _Optional[_Union[_types_pb2.CallState, str]] = ...) -> None: ...
+    approval_id: str
+    effective_arguments_json: bytes
+    def __init__(self, call: _Optional[_Union[_types_pb2.ToolCall, _Mapping]] = ..., tool: _Optional[str] = ..., state: _Optional[_Union[_types_pb2.CallState, str]] = ..., approval_id: _Optional[str] = ..., effective_arguments_json: _Optional[bytes] = ...) -> None: ...
 
 class StreamTurnsRequest(_message.Message):
     __slots__ = ("run", "attach", "cancel_turn", "cancel_call", "detach")
@@ -338,18 +398,20 @@ class TurnDetached(_message.Message):
     def __init__(self, turn_id: _Optional[str] = ..., last_sequence: _Optional[int] = ..., error: _Optional[_Union[_errors_pb2.RpcError, _Mapping]] = ...) -> None: ...
 
 class AttachTurnRequest(_message.Message):
-    __slots__ = ("turn_id", "session_id", "epoch", "after_sequence", "view")
+    __slots__ = ("turn_id", "session_id", "epoch", "after_sequence", "view", "on_suspend")
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     AFTER_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
+    ON_SUSPEND_FIELD_NUMBER: _ClassVar[int]
     turn_id: str
     session_id: str
     epoch: int
     after_sequence: int
     view: TurnView
-    def __init__(self, turn_id: _Optional[str] = ..., session_id: _Optional[str] = ..., epoch: _Optional[int] = ..., after_sequence: _Optional[int] = ..., view: _Optional[_Union[TurnView, _Mapping]] = ...) -> None: ...
+    on_suspend: OnSuspend
+    def __init__(self, turn_id: _Optional[str] = ..., session_id: _Optional[str] = ..., epoch: _Optional[int] = ..., after_sequence: _Optional[int] = ..., view: _Optional[_Union[TurnView, _Mapping]] = ..., on_suspend: _Optional[_Union[OnSuspend, str]] = ...) -> None: ...
 
 class AttachTurnResponse(_message.Message):
     __slots__ = ("turn",)

@@ -30,7 +30,8 @@ class TurnServiceStub(object):
 
     A turn and its events outlive the stream that started it: a lost stream is
     taken up with AttachTurn, in any process. A stream that ends without
-    TurnCompleted says nothing about the turn.
+    TurnCompleted says nothing about the turn, except after TurnSuspended with
+    ON_SUSPEND_END.
     """
 
     def __init__(self, channel):
@@ -96,7 +97,8 @@ class TurnServiceServicer(object):
 
     A turn and its events outlive the stream that started it: a lost stream is
     taken up with AttachTurn, in any process. A stream that ends without
-    TurnCompleted says nothing about the turn.
+    TurnCompleted says nothing about the turn, except after TurnSuspended with
+    ON_SUSPEND_END.
     """
 
     def RunTurn(self, request, context):
@@ -262,7 +264,8 @@ class TurnService(object):
 
     A turn and its events outlive the stream that started it: a lost stream is
     taken up with AttachTurn, in any process. A stream that ends without
-    TurnCompleted says nothing about the turn.
+    TurnCompleted says nothing about the turn, except after TurnSuspended with
+    ON_SUSPEND_END.
     """
 
     @staticmethod

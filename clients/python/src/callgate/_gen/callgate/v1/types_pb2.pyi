@@ -59,12 +59,16 @@ class CallOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 class NotExecutedReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     NOT_EXECUTED_REASON_UNSPECIFIED: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_DENIED_BY_USER: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_RULE: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_MODE: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_APPROVAL_EXPIRED: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_BATCH_REJECTED: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_INVALID_CALL: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_NOT_FOUND: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: _ClassVar[NotExecutedReason]
 
 class CallEffect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -94,6 +98,13 @@ class RunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RUN_STATE_CANCELLED: _ClassVar[RunState]
     RUN_STATE_ERROR: _ClassVar[RunState]
 
+class BatchPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BATCH_POLICY_UNSPECIFIED: _ClassVar[BatchPolicy]
+    BATCH_POLICY_FREEZE_ATOMIC: _ClassVar[BatchPolicy]
+    BATCH_POLICY_FREEZE_PARTIAL: _ClassVar[BatchPolicy]
+    BATCH_POLICY_EAGER_SAFE: _ClassVar[BatchPolicy]
+
 class OutputChannel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OUTPUT_CHANNEL_UNSPECIFIED: _ClassVar[OutputChannel]
@@ -118,6 +129,39 @@ class RegistrationState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REGISTRATION_STATE_ACTIVE: _ClassVar[RegistrationState]
     REGISTRATION_STATE_REFUSED: _ClassVar[RegistrationState]
     REGISTRATION_STATE_REMOVED: _ClassVar[RegistrationState]
+
+class PermissionEffect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PERMISSION_EFFECT_UNSPECIFIED: _ClassVar[PermissionEffect]
+    PERMISSION_EFFECT_ALLOW: _ClassVar[PermissionEffect]
+    PERMISSION_EFFECT_ASK: _ClassVar[PermissionEffect]
+    PERMISSION_EFFECT_DENY: _ClassVar[PermissionEffect]
+
+class RuleSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RULE_SOURCE_UNSPECIFIED: _ClassVar[RuleSource]
+    RULE_SOURCE_POLICY_SETTINGS: _ClassVar[RuleSource]
+    RULE_SOURCE_USER_SETTINGS: _ClassVar[RuleSource]
+    RULE_SOURCE_PROJECT_SETTINGS: _ClassVar[RuleSource]
+    RULE_SOURCE_LOCAL_SETTINGS: _ClassVar[RuleSource]
+    RULE_SOURCE_FLAG_SETTINGS: _ClassVar[RuleSource]
+    RULE_SOURCE_CLI_ARG: _ClassVar[RuleSource]
+    RULE_SOURCE_COMMAND: _ClassVar[RuleSource]
+    RULE_SOURCE_SESSION: _ClassVar[RuleSource]
+
+class DecisionStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DECISION_STAGE_UNSPECIFIED: _ClassVar[DecisionStage]
+    DECISION_STAGE_VALIDATION: _ClassVar[DecisionStage]
+    DECISION_STAGE_DENY_RULE: _ClassVar[DecisionStage]
+    DECISION_STAGE_SAFETY_FLOOR: _ClassVar[DecisionStage]
+    DECISION_STAGE_ASK_RULE: _ClassVar[DecisionStage]
+    DECISION_STAGE_MODE_BLOCK: _ClassVar[DecisionStage]
+    DECISION_STAGE_ALLOW_RULE: _ClassVar[DecisionStage]
+    DECISION_STAGE_GRANT: _ClassVar[DecisionStage]
+    DECISION_STAGE_SKIP_PERMISSION: _ClassVar[DecisionStage]
+    DECISION_STAGE_MODE_DEFAULT: _ClassVar[DecisionStage]
+    DECISION_STAGE_NO_APPROVER: _ClassVar[DecisionStage]
 RISK_LEVEL_UNSPECIFIED: RiskLevel
 RISK_LEVEL_SAFE: RiskLevel
 RISK_LEVEL_SENSITIVE: RiskLevel
@@ -151,12 +195,16 @@ CALL_OUTCOME_SUCCESS: CallOutcome
 CALL_OUTCOME_ERROR: CallOutcome
 CALL_OUTCOME_CANCELLED: CallOutcome
 NOT_EXECUTED_REASON_UNSPECIFIED: NotExecutedReason
+NOT_EXECUTED_REASON_DENIED_BY_USER: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_RULE: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_MODE: NotExecutedReason
+NOT_EXECUTED_REASON_APPROVAL_EXPIRED: NotExecutedReason
 NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE: NotExecutedReason
+NOT_EXECUTED_REASON_BATCH_REJECTED: NotExecutedReason
 NOT_EXECUTED_REASON_INVALID_CALL: NotExecutedReason
 NOT_EXECUTED_REASON_NOT_FOUND: NotExecutedReason
 NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: NotExecutedReason
+NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: NotExecutedReason
 NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: NotExecutedReason
 CALL_EFFECT_UNSPECIFIED: CallEffect
 CALL_EFFECT_NOT_EXECUTED: CallEffect
@@ -176,6 +224,10 @@ RUN_STATE_ACTIVE: RunState
 RUN_STATE_COMPLETED: RunState
 RUN_STATE_CANCELLED: RunState
 RUN_STATE_ERROR: RunState
+BATCH_POLICY_UNSPECIFIED: BatchPolicy
+BATCH_POLICY_FREEZE_ATOMIC: BatchPolicy
+BATCH_POLICY_FREEZE_PARTIAL: BatchPolicy
+BATCH_POLICY_EAGER_SAFE: BatchPolicy
 OUTPUT_CHANNEL_UNSPECIFIED: OutputChannel
 OUTPUT_CHANNEL_TEXT: OutputChannel
 OUTPUT_CHANNEL_STDOUT: OutputChannel
@@ -192,6 +244,30 @@ REGISTRATION_STATE_UNSPECIFIED: RegistrationState
 REGISTRATION_STATE_ACTIVE: RegistrationState
 REGISTRATION_STATE_REFUSED: RegistrationState
 REGISTRATION_STATE_REMOVED: RegistrationState
+PERMISSION_EFFECT_UNSPECIFIED: PermissionEffect
+PERMISSION_EFFECT_ALLOW: PermissionEffect
+PERMISSION_EFFECT_ASK: PermissionEffect
+PERMISSION_EFFECT_DENY: PermissionEffect
+RULE_SOURCE_UNSPECIFIED: RuleSource
+RULE_SOURCE_POLICY_SETTINGS: RuleSource
+RULE_SOURCE_USER_SETTINGS: RuleSource
+RULE_SOURCE_PROJECT_SETTINGS: RuleSource
+RULE_SOURCE_LOCAL_SETTINGS: RuleSource
+RULE_SOURCE_FLAG_SETTINGS: RuleSource
+RULE_SOURCE_CLI_ARG: RuleSource
+RULE_SOURCE_COMMAND: RuleSource
+RULE_SOURCE_SESSION: RuleSource
+DECISION_STAGE_UNSPECIFIED: DecisionStage
+DECISION_STAGE_VALIDATION: DecisionStage
+DECISION_STAGE_DENY_RULE: DecisionStage
+DECISION_STAGE_SAFETY_FLOOR: DecisionStage
+DECISION_STAGE_ASK_RULE: DecisionStage
+DECISION_STAGE_MODE_BLOCK: DecisionStage
+DECISION_STAGE_ALLOW_RULE: DecisionStage
+DECISION_STAGE_GRANT: DecisionStage
+DECISION_STAGE_SKIP_PERMISSION: DecisionStage
+DECISION_STAGE_MODE_DEFAULT: DecisionStage
+DECISION_STAGE_NO_APPROVER: DecisionStage
 
 class ToolDefinition(_message.Message):
     __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "timeout_ms", "max_concurrency", "supports_cancellation", "services", "version", "annotations_json")
@@ -296,7 +372,7 @@ class ToolResult(_message.Message):
     def __init__(self, contents: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ..., is_error: bool = ..., stop_flag: bool = ..., error: _Optional[_Union[ToolError, _Mapping]] = ..., structured_json: _Optional[bytes] = ..., metadata_json: _Optional[bytes] = ..., sanitised: bool = ...) -> None: ...
 
 class CallResult(_message.Message):
-    __slots__ = ("call_id", "tool", "outcome", "is_error", "stop_flag", "error", "contents", "structured_json", "metadata_json", "not_executed_reason", "effect", "truncated", "original_bytes", "sanitised", "attempts", "timing", "arguments_digest")
+    __slots__ = ("call_id", "tool", "outcome", "is_error", "stop_flag", "error", "contents", "structured_json", "metadata_json", "not_executed_reason", "effect", "truncated", "original_bytes", "sanitised", "attempts", "timing", "approval_id", "arguments_digest")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
@@ -313,6 +389,7 @@ class CallResult(_message.Message):
     SANITISED_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     TIMING_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     tool: str
@@ -330,20 +407,23 @@ class CallResult(_message.Message):
     sanitised: bool
     attempts: int
     timing: CallTiming
+    approval_id: str
     arguments_digest: bytes
-    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[CallOutcome, str]] = ..., is_error: bool = ..., stop_flag: bool = ..., error: _Optional[_Union[ToolError, _Mapping]] = ..., contents: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ..., structured_json: _Optional[bytes] = ..., metadata_json: _Optional[bytes] = ..., not_executed_reason: _Optional[_Union[NotExecutedReason, str]] = ..., effect: _Optional[_Union[CallEffect, str]] = ..., truncated: bool = ..., original_bytes: _Optional[int] = ..., sanitised: bool = ..., attempts: _Optional[int] = ..., timing: _Optional[_Union[CallTiming, _Mapping]] = ..., arguments_digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[CallOutcome, str]] = ..., is_error: bool = ..., stop_flag: bool = ..., error: _Optional[_Union[ToolError, _Mapping]] = ..., contents: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ..., structured_json: _Optional[bytes] = ..., metadata_json: _Optional[bytes] = ..., not_executed_reason: _Optional[_Union[NotExecutedReason, str]] = ..., effect: _Optional[_Union[CallEffect, str]] = ..., truncated: bool = ..., original_bytes: _Optional[int] = ..., sanitised: bool = ..., attempts: _Optional[int] = ..., timing: _Optional[_Union[CallTiming, _Mapping]] = ..., approval_id: _Optional[str] = ..., arguments_digest: _Optional[bytes] = ...) -> None: ...
 
 class CallTiming(_message.Message):
-    __slots__ = ("received_at_ms", "started_at_ms", "finished_at_ms", "queue_ms")
+    __slots__ = ("received_at_ms", "started_at_ms", "finished_at_ms", "approval_ms", "queue_ms")
     RECEIVED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_MS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_MS_FIELD_NUMBER: _ClassVar[int]
     received_at_ms: int
     started_at_ms: int
     finished_at_ms: int
+    approval_ms: int
     queue_ms: int
-    def __init__(self, received_at_ms: _Optional[int] = ..., started_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., queue_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, received_at_ms: _Optional[int] = ..., started_at_ms: _Optional[int] = ..., finished_at_ms: _Optional[int] = ..., approval_ms: _Optional[int] = ..., queue_ms: _Optional[int] = ...) -> None: ...
 
 class ToolError(_message.Message):
     __slots__ = ("code", "layer", "message_for_model", "detail", "path", "retryable", "retry_after_ms")
@@ -472,3 +552,25 @@ class Run(_message.Message):
     started_at_ms: int
     ended_at_ms: int
     def __init__(self, run_id: _Optional[str] = ..., session_id: _Optional[str] = ..., state: _Optional[_Union[RunState, str]] = ..., rounds: _Optional[int] = ..., end_code: _Optional[str] = ..., end_reason: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., ended_at_ms: _Optional[int] = ...) -> None: ...
+
+class PermissionVerdict(_message.Message):
+    __slots__ = ("effect", "stage", "rule", "source", "origin", "segment", "segment_index", "message", "policy_revision")
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    POLICY_REVISION_FIELD_NUMBER: _ClassVar[int]
+    effect: PermissionEffect
+    stage: DecisionStage
+    rule: str
+    source: RuleSource
+    origin: str
+    segment: str
+    segment_index: int
+    message: str
+    policy_revision: int
+    def __init__(self, effect: _Optional[_Union[PermissionEffect, str]] = ..., stage: _Optional[_Union[DecisionStage, str]] = ..., rule: _Optional[str] = ..., source: _Optional[_Union[RuleSource, str]] = ..., origin: _Optional[str] = ..., segment: _Optional[str] = ..., segment_index: _Optional[int] = ..., message: _Optional[str] = ..., policy_revision: _Optional[int] = ...) -> None: ...
