@@ -1,11 +1,21 @@
 """Callgate: every tool call of an AI agent passes a gate. This is its client for Python.
 
-`Client` registers and runs tools, and runs turns; `SyncClient` is the same for
-code without an event loop; `callgate.testing` tests tools without a sidecar.
+`Client` registers and runs tools, and runs turns; `Approvals` decides the calls that
+wait; `SyncClient` and `SyncApprovals` are the same for code without an event loop;
+`callgate.testing` tests tools and approvers without a sidecar.
 """
 
 from ._version import __version__
 from ._wire.endpoint import TLS
+from .approval import (
+    Approval,
+    ApprovalDecision,
+    ApprovalRef,
+    ApprovalUpdate,
+    Decision,
+    DecisionOutcome,
+)
+from .approvals import Approvals, ApprovalWatch
 from .backoff import Backoff
 from .client import Client, ClientState
 from .context import AllowedServices, Cancellation, SessionState, ToolContext, ToolService, ToolServiceRegistry
@@ -18,6 +28,8 @@ from .errors import (
     Conflict,
     ConnectionLost,
     DeadlineExceeded,
+    DecisionConflict,
+    DecisionRefused,
     InvalidArguments,
     InvalidRequest,
     LimitExceeded,
@@ -27,6 +39,7 @@ from .errors import (
     RegistrationRefused,
     RunNotActive,
     Superseded,
+    Suspended,
     ToolCancelled,
     ToolDefinitionError,
     ToolError,
@@ -34,6 +47,7 @@ from .errors import (
     Unauthenticated,
     Unavailable,
 )
+from .permission import Grant, GrantCandidate, PermissionVerdict, RuleSpec
 from .registration import Registration, RegistrationState, ToolWarning
 from .registry import ServerInfo, ToolInfo, ToolList
 from .result import (
@@ -49,10 +63,14 @@ from .result import (
     Text,
     ToolResult,
 )
-from .sync import SyncClient
+from .session import RevokedGrants, Session, SessionSettings, SessionUpdate
+from .sessions import Sessions
+from .sync import SyncApprovals, SyncClient, SyncSessions
 from .tool import Subject, Tool
 from .turns import (
     AcceptedCall,
+    ApprovalRequired,
+    ApprovalSummary,
     CallCompleted,
     CallOutput,
     CallProgress,
@@ -67,12 +85,21 @@ from .turns import (
     TurnInfo,
     TurnResult,
     TurnSnapshot,
+    TurnSuspended,
 )
 
 __all__ = [
     "TLS",
     "AcceptedCall",
     "AllowedServices",
+    "Approval",
+    "ApprovalDecision",
+    "ApprovalRef",
+    "ApprovalRequired",
+    "ApprovalSummary",
+    "ApprovalUpdate",
+    "ApprovalWatch",
+    "Approvals",
     "Audio",
     "Backoff",
     "CallCompleted",
@@ -93,7 +120,13 @@ __all__ = [
     "ConnectionLost",
     "ContentPart",
     "DeadlineExceeded",
+    "Decision",
+    "DecisionConflict",
+    "DecisionOutcome",
+    "DecisionRefused",
     "ErrorInfo",
+    "Grant",
+    "GrantCandidate",
     "Image",
     "InvalidArguments",
     "InvalidRequest",
@@ -101,19 +134,29 @@ __all__ = [
     "LimitExceeded",
     "NotFound",
     "PermissionDenied",
+    "PermissionVerdict",
     "ProtocolError",
     "Registration",
     "RegistrationRefused",
     "RegistrationState",
     "Resource",
     "ResourceLink",
+    "RevokedGrants",
+    "RuleSpec",
     "Run",
     "RunNotActive",
     "ServerInfo",
+    "Session",
+    "SessionSettings",
     "SessionState",
+    "SessionUpdate",
+    "Sessions",
     "Subject",
     "Superseded",
+    "Suspended",
+    "SyncApprovals",
     "SyncClient",
+    "SyncSessions",
     "Text",
     "Tool",
     "ToolCall",
@@ -136,6 +179,7 @@ __all__ = [
     "TurnInfo",
     "TurnResult",
     "TurnSnapshot",
+    "TurnSuspended",
     "Unauthenticated",
     "Unavailable",
     "__version__",

@@ -12,7 +12,6 @@ import os
 import signal
 import threading
 import uuid
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
@@ -24,18 +23,33 @@ from ._wire.channel import Dialer
 from ._wire.endpoint import TLS, resolve_endpoint
 from ._wire.executor_stream import ExecutorStream
 from ._wire.executor_stream import StreamState as ClientState
+from ._wire.link import Link
 from ._wire.loop import WireLoop
 from ._wire.requests import run_request
 from ._wire.turn_stream import MuxSource, RpcSource, RpcTurns, TurnCanceller, TurnMux, TurnReader
 from .backoff import Backoff
 from .context import ToolServiceRegistry
 from .executor import Executor
+from .permission import BatchPolicy, RuleSpec
 from .registration import Registration
 from .registry import ProviderFormat, ServerInfo, ToolList
 from .result import CallResult
 from .schema import Dialect
+from .sessions import Sessions
 from .tool import Handler, Kind, Risk, Subject, Tool
-from .turns import CallState, Results, Run, ToolCall, Turn, TurnInfo, TurnState, check_calls, check_type
+from .turns import (
+    CallState,
+    OnSuspend,
+    Results,
+    Run,
+    ToolCall,
+    Turn,
+    TurnInfo,
+    TurnState,
+    check_calls,
+    check_rules,
+    check_type,
+)
 
 log = logging.getLogger("callgate")
 
@@ -43,7 +57,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 READY_POLL_SECONDS = 0.05
 CLOSE_SECONDS = 5.0
-_clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 
 class Client:
@@ -74,6 +87,9 @@ class Client:
         backoff: Waits between connections.
         on_state: Told every change of `state`, on the wire's thread; must not block.
 
+    Attributes:
+        sessions: The sidecar's sessions.
+
     Raises:
         CallgateError: `endpoint_invalid`.
     """
@@ -102,11 +118,10 @@ class Client:
         self.executor_name = executor_name
         self.services = ToolServiceRegistry()
         self.drain_timeout = drain_timeout
-        self._dialer = Dialer(self.endpoint, token, tls)
-        self._channel = self._dialer.shared()
+        self._link = Link(Dialer(self.endpoint, token, tls), request_timeout)
+        self.sessions = Sessions(self._link)
         self._max_concurrency = max_concurrency
         self._instance_id = instance_id
-        self._request_timeout = request_timeout
         self._reconnect_timeout = reconnect_timeout
         self._strict = strict_registration
         self._backoff = backoff or Backoff()
@@ -114,8 +129,6 @@ class Client:
         self._tools: list[Tool] = []
         self._registrations: dict[str, Registration] = {}
         self._refused: tuple[Registration, ...] = ()
-        self._lock = threading.Lock()
-        self._wire: WireLoop | None = None
         self._calls: Calls | None = None
         self._mux: TurnMux | None = None
         self._rpc_turns = RpcTurns()
@@ -124,9 +137,6 @@ class Client:
         self._serving: asyncio.Future[None] | None = None
         self._lag: asyncio.Future[None] | None = None
         self._closing = False
-        self._closed = False
-        self._forked = False
-        _clients.add(self)
 
     # Tools.
 
@@ -203,7 +213,7 @@ class Client:
         """
         made = [tool if isinstance(tool, Tool) else Tool(tool) for tool in add]
         changed = {tool.name for tool in made} | set(remove)
-        with self._lock:
+        with self._link.lock:
             self._tools = [tool for tool in self._tools if tool.name not in changed] + made
         stream = self._stream
         if stream is None:
@@ -231,7 +241,7 @@ class Client:
         """Where the executor's stream stands; IDLE without tools."""
         if self._stream is not None:
             return self._stream.state
-        return ClientState.CLOSED if self._closed else ClientState.IDLE
+        return ClientState.CLOSED if self._link.closed else ClientState.IDLE
 
     async def start(self) -> None:
         """Begins to connect, and returns at once. `async def` tools run on this loop.
@@ -247,13 +257,13 @@ class Client:
             return
         if not self.executor_name:
             raise ValueError("a client with tools needs an executor_name")
-        with self._lock:
+        with self._link.lock:
             if self._stream is not None:
                 return
             executor = Executor(self.services, self._max_concurrency)
             executor.start(wire.loop, asyncio.get_running_loop())
             self._stream = ExecutorStream(
-                self._dialer,
+                self._link.dialer,
                 executor,
                 executor_name=self.executor_name,
                 instance_id=self._instance_id,
@@ -336,10 +346,10 @@ class Client:
         `drain_timeout` in seconds, None: that of the client. Handlers that still
         run then are told to stop; `def` handlers that ignore it are left behind.
         """
-        if self._closing or self._forked:
+        if self._closing or self._link.forked:
             return
         self._closing = True
-        wire = self._wire
+        wire = self._link.wire
         try:
             if wire is not None and self._stream is not None and self._serving is not None:
                 if not self._serving.done():
@@ -348,18 +358,14 @@ class Client:
                 await asyncio.wait([self._serving], timeout=CLOSE_SECONDS)
         finally:
             # Until here a handler that finishes may still use the client.
-            self._closed = True
-            if wire is not None:
-                await self._disconnect(wire)
+            await self._disconnect()
 
-    async def _disconnect(self, wire: WireLoop) -> None:
+    async def _disconnect(self) -> None:
         if self._lag is not None:
             self._lag.cancel()
         if self._serving is not None and not self._serving.done():
             self._serving.cancel()
-        await wire.run(self._close_wire())
-        self._wire = None
-        await asyncio.get_running_loop().run_in_executor(None, wire.release)
+        await self._link.close(self._close_wire)
 
     async def _close_wire(self) -> None:
         if self._canceller is not None:
@@ -367,7 +373,6 @@ class Client:
         if self._mux is not None:
             await self._mux.close()
         await self._rpc_turns.close()
-        await self._channel.close()
 
     async def wait_closed(self) -> None:
         """Returns when the executor's stream has ended for good.
@@ -433,29 +438,13 @@ class Client:
 
     def _open(self) -> WireLoop:
         """The wire, started if need be."""
-        if self._forked:
-            raise errors.ClientForked(
-                "this client was started before the process forked; make one in the child "
-                "(for a pre-fork server: in its post-fork hook)"
-            )
-        if self._closed:
-            raise errors.ClientClosed("the client is closed")
-        with self._lock:
-            if self._wire is None:
-                self._wire = WireLoop.acquire()
-            return self._wire
+        return self._link.open()
 
     def _ask(self) -> tuple[WireLoop, Calls]:
         wire = self._open()
         if self._calls is None:
-            self._calls = Calls(self._channel, self._request_timeout)
+            self._calls = Calls(self._link.channel, self._link.timeout)
         return wire, self._calls
-
-    def _after_fork(self) -> None:
-        if self._wire is not None:
-            self._forked = True
-            self._wire = None
-        self._lock = threading.Lock()
 
     # Turns.
 
@@ -478,6 +467,9 @@ class Client:
         progress: bool = True,
         results_format: ProviderFormat | None = None,
         cancel_on_disconnect: bool = False,
+        batch_policy: BatchPolicy | None = None,
+        command_rules: Sequence[RuleSpec] = (),
+        on_suspend: OnSuspend = "wait",
         traceparent: str = "",
         carrier: Literal["stream", "rpc"] = "stream",
     ) -> Turn:
@@ -505,6 +497,12 @@ class Client:
             results_format: Form of `messages` with `calls`.
             cancel_on_disconnect: A lost connection cancels the turn. By default it
                 goes on, and is taken up again here.
+            batch_policy: What happens to the batch while a call waits for an
+                approver, and when one is refused. None: the session's.
+            command_rules: Rules for this turn only. At most 256.
+            on_suspend: Once only people are awaited, "wait" for them, or "end": the
+                events end after `TurnSuspended`, awaiting raises `Suspended`, and
+                `attach_turn` takes the turn up.
             traceparent: W3C trace context.
             carrier: "stream" shares one stream among all turns, which is cheaper.
 
@@ -515,8 +513,10 @@ class Client:
             RunNotActive, Conflict, InvalidRequest, LimitExceeded, Unavailable: The
                 sidecar refused the turn; nothing ran.
             ConnectionLost: The sidecar stayed away. The turn may go on.
+            Suspended: With `on_suspend="end"`, people are awaited. The turn goes on.
         """
         check_calls(calls)
+        check_rules(command_rules)
         check_type("turn_id", turn_id, str, type(None))
         check_type("model_message", model_message, bytes)
         for what, value in (
@@ -546,6 +546,9 @@ class Client:
             model_message=model_message,
             view=convert_turns.view(results=results, output=output, progress=progress, results_format=results_format),
             cancel_on_disconnect=cancel_on_disconnect,
+            batch_policy=batch_policy,
+            command_rules=command_rules,
+            on_suspend=on_suspend,
             traceparent=traceparent,
         )
 
@@ -555,7 +558,7 @@ class Client:
                 return MuxSource(wire, mux, canceller, request)
             return RpcSource(
                 wire,
-                self._channel,
+                self._link.channel,
                 self._rpc_turns,
                 canceller,
                 self._backoff,
@@ -563,6 +566,7 @@ class Client:
                 TurnReader(request.turn_id),
                 session_id=session_id,
                 view=request.view,
+                on_suspend=on_suspend,
                 request=request,
             )
 
@@ -578,11 +582,12 @@ class Client:
         results: Results = "at_end",
         output: bool = False,
         progress: bool = True,
+        on_suspend: OnSuspend = "wait",
     ) -> Turn:
         """Takes up a turn that this or another process began.
 
         `after_sequence` and `epoch` are those of the last event seen; 0: from the
-        beginning. Raises `NotFound` when awaited if there is no such turn.
+        beginning. `on_suspend` is as in `run_turn`. Raises `NotFound` when awaited if there is no such turn.
         """
         check_type("turn_id", turn_id, str)
         check_type("session_id", session_id, str)
@@ -592,7 +597,7 @@ class Client:
             wire, _, canceller = self._carriers()
             return RpcSource(
                 wire,
-                self._channel,
+                self._link.channel,
                 self._rpc_turns,
                 canceller,
                 self._backoff,
@@ -600,6 +605,7 @@ class Client:
                 TurnReader(turn_id, epoch=epoch, after_sequence=after_sequence),
                 session_id=session_id,
                 view=view,
+                on_suspend=on_suspend,
                 request=None,
             )
 
@@ -607,10 +613,10 @@ class Client:
 
     def _carriers(self) -> tuple[WireLoop, TurnMux, TurnCanceller]:
         wire = self._open()
-        with self._lock:
+        with self._link.lock:
             if self._mux is None or self._canceller is None:
-                self._mux = TurnMux(self._dialer, self._backoff, self._reconnect_timeout)
-                self._canceller = TurnCanceller(self._channel)
+                self._mux = TurnMux(self._link.dialer, self._backoff, self._reconnect_timeout)
+                self._canceller = TurnCanceller(self._link.channel)
             return wire, self._mux, self._canceller
 
     async def cancel_turn(
@@ -706,12 +712,3 @@ def _handle_signals(loop: asyncio.AbstractEventLoop, action: Callable[[], None])
             continue
         handled.append(number)
     return handled
-
-
-def _after_fork_in_child() -> None:
-    for client in list(_clients):
-        client._after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

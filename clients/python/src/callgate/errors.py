@@ -9,6 +9,10 @@ A failing tool is a result (`CallResult.error`), not an exception, unless
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .approval import Approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,43 @@ class RunNotActive(Conflict):
     """The run has ended and takes no more turns."""
 
     code = "run_not_active"
+
+
+class DecisionConflict(Conflict):
+    """A decision came too late: decided otherwise before, or no longer pending.
+
+    `approval` is the approval now; `approval.decision` is the winner, and None if it
+    ended without one. None if the sidecar did not say.
+    """
+
+    code = "approval_already_decided"
+    approval: Approval | None = None
+
+
+class DecisionRefused(CallgateError):
+    """A decision was not taken, and nothing changed: it is not allowed, or meant something else.
+
+    `code` says which, e.g. `approval_not_found`, `approval_digest_mismatch`,
+    `etag_mismatch`, `approval_choice_not_allowed`, `approval_edit_invalid`.
+    `approval` is the approval now, None if there is none.
+    """
+
+    code = "decision_refused"
+    approval: Approval | None = None
+
+
+class Suspended(CallgateError):
+    """A turn with `on_suspend="end"` has no result yet: it waits for people.
+
+    The turn goes on. Take it up with `Client.attach_turn` once `approval_ids` are decided.
+    """
+
+    code = "turn_suspended"
+
+    def __init__(self, message: str, *, turn_id: str = "", approval_ids: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.turn_id = turn_id
+        self.approval_ids = approval_ids
 
 
 class LimitExceeded(CallgateError):
@@ -254,7 +295,7 @@ def for_call(code: str, message: str) -> CallgateError:
         return ToolNotFound(message, code=code)
     if code.startswith(("json_", "tool_argument_")) or code == "arguments_rejected":
         return InvalidArguments(message, code=code)
-    if code == "approval_unavailable" or code.startswith("tool_denied_"):
+    if code.startswith(("approval_", "tool_denied_")) or code == "tool_batch_rejected":
         return PermissionDenied(message, code=code)
     if code == "tool_cancelled":
         return Cancelled(message, code=code)

@@ -36,6 +36,7 @@ _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 # The two that an executor is told to send itself are not among them.
 _SIDECAR_CODES = frozenset(
     {
+        "approval_expired",
         "approval_unavailable",
         "executor_protocol_error",
         "limit_exceeded",
@@ -54,6 +55,9 @@ _SIDECAR_CODES = frozenset(
         "tool_cancelled",
         "tool_changed",
         "tool_definition_invalid",
+        "tool_denied_by_mode",
+        "tool_denied_by_rule",
+        "tool_denied_by_user",
         "tool_name_duplicate",
         "tool_name_empty",
         "tool_name_invalid",
@@ -174,7 +178,11 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How one call ended; exactly one for every call id that came in."""
+    """How one call ended; exactly one for every call id that came in.
+
+    `approval_id` is the approval that let it run or refused it; empty: nobody was
+    asked. `arguments_digest` is over the arguments that ran, or would have.
+    """
 
     call_id: str
     tool: str
@@ -192,6 +200,8 @@ class CallResult:
     sanitised: bool = False
     attempts: int = 0
     timing: CallTiming | None = None
+    approval_id: str = ""
+    arguments_digest: bytes = b""
 
     @property
     def text(self) -> str:
@@ -220,12 +230,16 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class CallTiming:
-    """When things happened, Unix time in milliseconds; `queue_ms` is a span."""
+    """When things happened, Unix time in milliseconds.
+
+    `approval_ms` and `queue_ms` are the spans that it waited for approvers and for a slot.
+    """
 
     received_at_ms: int = 0
     started_at_ms: int | None = None
     finished_at_ms: int = 0
     queue_ms: int = 0
+    approval_ms: int = 0
 
 
 def joined_text(contents: tuple[ContentPart, ...]) -> str:

@@ -1,7 +1,7 @@
-"""Tests of tools, without a sidecar and without a network.
+"""Tests of tools, orchestrators and approvers, without a sidecar and without a network.
 
 `call_tool` runs one tool directly. `FakeSidecar` goes the whole way over a
-socket, with progress, output, cancellation and lost streams. For its pytest
+socket, with progress, output, cancellation, lost streams and calls that wait. For its pytest
 fixture put `pytest_plugins = ["callgate.pytest_plugin"]` into `conftest.py`.
 """
 

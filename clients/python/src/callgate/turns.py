@@ -14,14 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, cast
 
 from .context import OutputChannel
-from .errors import CallgateError
+from .errors import CallgateError, Suspended
+from .permission import BatchPolicy, PermissionVerdict, RuleSpec
 from .result import CallResult, ErrorInfo, to_json
+from .tool import Risk
 
 CallState = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled"]
 TurnOutcome = Literal["completed", "cancelled", "error"]
-TurnState = Literal["running", "completed"]
+TurnState = Literal["running", "suspended", "completed"]
 RunState = Literal["active", "completed", "cancelled", "error"]
 Results = Literal["at_end", "as_completed", "both"]
+OnSuspend = Literal["wait", "end"]
 
 LOSSY_EVENTS_MAX = 1_024
 
@@ -69,6 +72,13 @@ def check_calls(calls: object) -> None:
         check_type(f"{where}.arguments", made.arguments, Mapping, str, bytes)
 
 
+def check_rules(rules: object) -> None:
+    """Raises a TypeError unless these are rules."""
+    check_type("command_rules", rules, Sequence)
+    for index, rule in enumerate(cast("Sequence[object]", rules)):
+        check_type(f"command_rules[{index}]", rule, RuleSpec)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One agent loop inside a session. `end_code` is empty while active or completed."""
@@ -114,6 +124,7 @@ class TurnAccepted(TurnEvent):
     batch_id: str
     calls: tuple[AcceptedCall, ...]
     round: int
+    batch_policy: BatchPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,34 @@ class CallStateChanged(TurnEvent):
     state: CallState
     previous: CallState | None
     code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSummary:
+    """Enough of an approval to show that one waits; `Approvals.get` has it whole."""
+
+    approval_id: str
+    call_id: str
+    tool: str
+    risk: Risk
+    verdict: PermissionVerdict
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequired(TurnEvent):
+    """Approvals wait. They are durable: whatever dies now, they can be decided."""
+
+    batch_id: str
+    approvals: tuple[ApprovalSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSuspended(TurnEvent):
+    """Every call that could run has ended; only people are awaited."""
+
+    batch_id: str
+    approval_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +250,17 @@ class TurnResult:
 
 @dataclass(frozen=True, slots=True)
 class TurnCallInfo:
-    """A call as it stands."""
+    """A call as it stands.
+
+    `approval_id` is the approval that it waits for or had, `effective_arguments_json`
+    what an approver put in place of its arguments; both may be empty.
+    """
 
     call: ToolCall
     tool: str
     state: CallState
+    approval_id: str = ""
+    effective_arguments_json: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +322,7 @@ class TurnFeed:
         self._lost_bytes: dict[str, int] = {}
         self.result: TurnResult | None = None
         self.error: CallgateError | None = None
+        self.suspended: Suspended | None = None
 
     def put(self, events: list[TurnEvent]) -> None:
         """From the wire's loop."""
@@ -285,6 +331,10 @@ class TurnFeed:
     def fail(self, error: CallgateError) -> None:
         """From the wire's loop: no more will come."""
         self._post(self._end, error)
+
+    def suspend(self, why: Suspended) -> None:
+        """From the wire's loop: no more will come here, and the turn goes on."""
+        self._post(self._park, why)
 
     def _post(self, action: Callable[..., None], *args: Any) -> None:
         try:
@@ -316,6 +366,11 @@ class TurnFeed:
             self.error = error
         self._wake()
 
+    def _park(self, why: Suspended) -> None:
+        if self.result is None and self.error is None:
+            self.suspended = why
+        self._wake()
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -323,7 +378,7 @@ class TurnFeed:
     async def next(self) -> TurnEvent | None:
         """The next event; None when there are no more."""
         while not self._events:
-            if self.result is not None:
+            if self.result is not None or self.suspended is not None:
                 return None
             if self.error is not None:
                 raise self.error
@@ -340,6 +395,9 @@ class Turn(Awaitable[TurnResult]):
 
     `await turn` gives the result, `async for event in turn` the events; after the
     loop, `await turn` gives the result at once. One task may use it at a time.
+
+    With `on_suspend="end"` the events end after `TurnSuspended` if people are awaited,
+    and `await turn` raises `Suspended`.
 
     Cancelling the task that awaits or iterates cancels the turn. Leaving the loop
     early does not: the turn goes on in the sidecar. Call `cancel` or `detach`.
@@ -382,10 +440,10 @@ class Turn(Awaitable[TurnResult]):
     async def _result(self) -> TurnResult:
         while await self._next() is not None:
             pass
-        result = self._start().result
-        if result is None:
-            raise CallgateError("the turn ended without a result")
-        return result
+        feed = self._start()
+        if feed.result is not None:
+            return feed.result
+        raise feed.suspended or CallgateError("the turn ended without a result")
 
     async def _next(self) -> TurnEvent | None:
         feed = self._start()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from callgate import Backoff, Client
+from callgate import Approvals, Backoff, Client
 
 QUICK = Backoff(initial=0.02, cap=0.2)
 READY_SECONDS = 15.0
@@ -31,6 +31,7 @@ class Sidecar:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.endpoint = f"unix://{self.folder}/s/callgate.sock"
+        self.control_endpoint = f"unix://{self.folder}/s/control.sock"
         self.tcp_endpoint = f"http://127.0.0.1:{self.port}"
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
@@ -87,6 +88,9 @@ class Sidecar:
 
     def client(self, **options: object) -> Client:
         return Client(**{"endpoint": self.endpoint, "backoff": QUICK, **options})  # type: ignore[arg-type]
+
+    def approver(self, **options: object) -> Approvals:
+        return Approvals(**{"endpoint": self.control_endpoint, "backoff": QUICK, **options})  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")

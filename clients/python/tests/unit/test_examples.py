@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from callgate import Cancellation, Client
+from callgate import Cancellation, Client, ToolCall, TurnSuspended
 from callgate.testing import FakeSidecar, call_tool
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +104,7 @@ def run(name: str, endpoint: str, **environ: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-u", str(EXAMPLES / name)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "CALLGATE_ENDPOINT": endpoint, **environ},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -122,9 +123,43 @@ async def test_quickstart_tool_serves_quickstart_turn(fake_sidecar: FakeSidecar)
     assert (turn.returncode, tool.returncode) == (0, 0), tool_errors
 
 
-@pytest.mark.parametrize("name", ["quickstart_tool.py", "quickstart_turn.py"])
-def test_quickstart_is_short(name: str) -> None:
-    assert len((EXAMPLES / name).read_text().splitlines()) <= 25
+async def test_approve_shows_what_waits_and_takes_the_answer(fake_sidecar: FakeSidecar) -> None:
+    ran: list[str] = []
+
+    def remove(path: str) -> str:
+        """Removes."""
+        ran.append(path)
+        return "removed"
+
+    fake_sidecar.ask("remove")
+    client = fake_sidecar.client()
+    client.add_tool(remove)
+    async with client:
+        await client.wait_ready()
+        # The endpoint is that of everybody else: the example finds the socket of approvers by itself.
+        approver = run("approve.py", fake_sidecar.endpoint)
+        assert approver.stdin is not None
+        results = []
+        for path, answer in (("/a", "y"), ("/b", "not that one")):
+            turn = client.run_turn("s", [ToolCall("c", "remove", {"path": path})])
+            async for event in turn:
+                if isinstance(event, TurnSuspended):
+                    approver.stdin.write(f"{answer}\n")
+                    approver.stdin.flush()
+            results.append((await turn)["c"])
+    approver.terminate()
+    output, _ = await asyncio.to_thread(approver.communicate)
+    assert ran == ["/a"]
+    assert results[0].text == "removed"
+    assert results[1].error is not None
+    assert results[1].error.message == "not that one"
+    assert "remove, dangerous: the test asks for it" in output
+    assert '"path": "/b"' in output
+
+
+@pytest.mark.parametrize("name", ["quickstart_tool.py", "quickstart_turn.py", "approve.py"])
+def test_first_example_is_short(name: str) -> None:
+    assert len((EXAMPLES / name).read_text().splitlines()) <= 30
 
 
 async def test_contract_alone_is_enough_for_a_tool(fake_sidecar: FakeSidecar, tmp_path: Path) -> None:

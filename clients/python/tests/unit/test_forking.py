@@ -80,6 +80,6 @@ def test_client_that_was_only_made_before_the_fork_works_in_the_child(fake_sidec
 
 def test_error_in_the_child_says_what_to_do() -> None:
     client = callgate.Client("unix:///tmp/callgate-nobody.sock")
-    client._forked = True
+    client._link.forked = True
     with pytest.raises(callgate.ClientForked, match="make one in the child"):
         client._open()

@@ -87,5 +87,8 @@ def test_every_reason_of_the_contract_has_a_class() -> None:
         er.ERROR_REASON_CALL_ID_EMPTY,
         er.ERROR_REASON_CALL_ID_DUPLICATE,
         er.ERROR_REASON_PROVIDER_MESSAGE_INVALID,
+        er.ERROR_REASON_APPROVAL_CHOICE_NOT_ALLOWED,
+        er.ERROR_REASON_APPROVAL_EDIT_INVALID,
+        er.ERROR_REASON_RULE_INVALID,
     }
     assert set(er.ErrorReason.values()) - general - by_status == set(_BY_REASON)

@@ -30,7 +30,7 @@ _HEALTH: tuple[Health, ...] = ("unknown", "serving", "not_serving", "service_unk
 _HEALTH_METHOD = "/grpc.health.v1.Health/Check"
 
 
-class Calls:
+class UnaryCalls:
     """Unary rpcs. `timeout` is in seconds, for one answer."""
 
     def __init__(self, channel: SharedChannel, timeout: float) -> None:
@@ -40,6 +40,10 @@ class Calls:
     async def _ask(self, method: Any, request: Any) -> Any:
         metadata = self._channel.dialer.metadata()
         return await _answer(method(request, metadata=metadata, timeout=self._timeout))
+
+
+class Calls(UnaryCalls):
+    """The rpcs about turns, the registry and the sidecar itself."""
 
     @property
     def _turns(self) -> Any:
@@ -52,7 +56,7 @@ class Calls:
         answer = await self._ask(self._turns.CancelTurn, request)
         if answer.state == tu.TURN_STATE_UNSPECIFIED:
             return None
-        return "completed" if answer.state == tu.TURN_STATE_COMPLETED else "running"
+        return convert_turns.turn_state(answer.state)
 
     async def cancel_call(
         self, turn_id: str, session_id: str, call_id: str, reason: str, grace: float | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
 
 from .._gen.callgate.v1 import executor_service_pb2 as ex
 from .._gen.callgate.v1 import stream_pb2 as st
@@ -27,14 +28,16 @@ from ..result import (
     Sealed,
     Text,
 )
-from ..tool import Tool
+from ..tool import Kind, Risk, Tool
+
+Name = TypeVar("Name", bound=str)
 
 RISKS = {
     "safe": ty.RISK_LEVEL_SAFE,
     "sensitive": ty.RISK_LEVEL_SENSITIVE,
     "dangerous": ty.RISK_LEVEL_DANGEROUS,
 }
-RISK_NAMES = {number: name for name, number in RISKS.items()}
+RISK_NAMES: dict[int, str] = {number: name for name, number in RISKS.items()}
 KINDS: dict[str, Any] = {
     name: ty.ToolKind.Value(f"TOOL_KIND_{name.upper()}")
     for name in ("read", "fetch", "edit", "delete", "execute", "interact", "other")
@@ -71,6 +74,11 @@ REJECTIONS = {
 UNKNOWN_CONTENT = "[content of an unknown kind]"
 
 
+def by_number(numbers: Mapping[Name, Any]) -> dict[int, Name]:
+    """The names of a table of numbers."""
+    return {number: name for name, number in numbers.items()}
+
+
 def enum_name(enum: Any, number: int, prefix: str, unknown: str) -> str:
     """The lower-case name of a value without its prefix; `unknown` for a newer one, "" for 0."""
     if number == 0:
@@ -79,6 +87,16 @@ def enum_name(enum: Any, number: int, prefix: str, unknown: str) -> str:
         return cast(str, enum.Name(number)).removeprefix(prefix).lower()
     except ValueError:
         return unknown
+
+
+def risk(number: int) -> Risk:
+    """How much harm a tool can do. Unknown: "dangerous"."""
+    return cast(Risk, RISK_NAMES.get(number, "safe" if number == 0 else "dangerous"))
+
+
+def kind(number: int) -> Kind:
+    """What a tool does. Unknown: "other"."""
+    return cast(Kind, KIND_NAMES.get(number, "other"))
 
 
 def milliseconds(seconds: float) -> int:
@@ -274,13 +292,18 @@ _OUTCOMES: dict[int, Outcome] = {
 }
 
 
+def outcome(number: int) -> Outcome:
+    """How a call ended. Unknown: "error"."""
+    return _OUTCOMES.get(number, "error")
+
+
 def call_result(message: ty.CallResult) -> CallResult:
     """How a call ended."""
     timing = message.timing
     return CallResult(
         call_id=message.call_id,
         tool=message.tool,
-        outcome=_OUTCOMES.get(message.outcome, "error"),
+        outcome=outcome(message.outcome),
         is_error=message.is_error,
         stop_flag=message.stop_flag,
         error=error_info(message.error) if message.HasField("error") else None,
@@ -300,9 +323,12 @@ def call_result(message: ty.CallResult) -> CallResult:
             timing.started_at_ms if timing.HasField("started_at_ms") else None,
             timing.finished_at_ms,
             timing.queue_ms,
+            timing.approval_ms,
         )
         if message.HasField("timing")
         else None,
+        approval_id=message.approval_id,
+        arguments_digest=message.arguments_digest,
     )
 
 

@@ -15,14 +15,16 @@ from ..registry import ExportLoss, Limit, ServerInfo, ToolInfo, ToolState
 from .convert import (
     CHANNEL_NAMES,
     DIALECT_NAMES,
-    KIND_NAMES,
-    RISK_NAMES,
+    by_number,
     call_result,
     enum_name,
     error_info,
+    kind,
     milliseconds,
     parsed,
+    risk,
 )
+from .convert_permission import batch_policy, verdict
 
 FORMATS = {"openai_chat": pr.PROVIDER_FORMAT_OPENAI_CHAT}
 _DELIVERIES = {
@@ -39,7 +41,13 @@ _RUN_STATES: dict[int, turns.RunState] = {
     ty.RUN_STATE_CANCELLED: "cancelled",
     ty.RUN_STATE_ERROR: "error",
 }
-TURN_STATES: dict[str, int] = {"running": tu.TURN_STATE_RUNNING, "completed": tu.TURN_STATE_COMPLETED}
+TURN_STATES: dict[turns.TurnState, int] = {
+    "running": tu.TURN_STATE_RUNNING,
+    "suspended": tu.TURN_STATE_SUSPENDED,
+    "completed": tu.TURN_STATE_COMPLETED,
+}
+_TURN_STATE_NAMES = by_number(TURN_STATES)
+ON_SUSPEND: dict[turns.OnSuspend, tu.OnSuspend] = {"wait": tu.ON_SUSPEND_WAIT, "end": tu.ON_SUSPEND_END}
 
 
 def view(*, results: turns.Results, output: bool, progress: bool, results_format: str | None) -> tu.TurnView:
@@ -71,6 +79,23 @@ def call_state(number: int) -> turns.CallState:
     return cast(turns.CallState, enum_name(ty.CallState, number, "CALL_STATE_", "executing") or "executing")
 
 
+def turn_state(number: int) -> turns.TurnState:
+    """Unknown ones count as running."""
+    return _TURN_STATE_NAMES.get(number, "running")
+
+
+def approval_summary(message: tu.ApprovalSummary) -> turns.ApprovalSummary:
+    """Enough of an approval to show that one waits."""
+    return turns.ApprovalSummary(
+        approval_id=message.approval_id,
+        call_id=message.call_id,
+        tool=message.tool,
+        risk=risk(message.risk_level),
+        verdict=verdict(message.verdict),
+        expires_at_ms=message.expires_at_ms if message.HasField("expires_at_ms") else None,
+    )
+
+
 def turn_event(turn_id: str, epoch: int, message: tu.TurnEvent) -> turns.TurnEvent | None:
     """One event; None for a body that is newer than this SDK."""
     head = (turn_id, epoch, message.sequence, message.occurred_at_ms)
@@ -84,9 +109,25 @@ def turn_event(turn_id: str, epoch: int, message: tu.TurnEvent) -> turns.TurnEve
     if body == "turn_accepted":
         accepted = message.turn_accepted
         calls = tuple(turns.AcceptedCall(call.call_id, call.tool, call.minted) for call in accepted.calls)
-        return turns.TurnAccepted(*head, accepted.session_id, accepted.run_id, accepted.batch_id, calls, accepted.round)
+        return turns.TurnAccepted(
+            *head,
+            accepted.session_id,
+            accepted.run_id,
+            accepted.batch_id,
+            calls,
+            accepted.round,
+            batch_policy(accepted.batch_policy),
+        )
     if body == "turn_completed":
         return turns.TurnCompleted(*head, turn_result(turn_id, message.turn_completed))
+    if body == "approval_required":
+        required = message.approval_required
+        return turns.ApprovalRequired(
+            *head, required.batch_id, tuple(approval_summary(item) for item in required.approvals)
+        )
+    if body == "turn_suspended":
+        suspended = message.turn_suspended
+        return turns.TurnSuspended(*head, suspended.batch_id, tuple(suspended.approval_ids))
     if body == "call_progress":
         progress = message.call_progress
         fraction = progress.fraction if progress.HasField("fraction") else None
@@ -149,12 +190,14 @@ def turn_info(message: tu.Turn) -> turns.TurnInfo:
         session_id=message.session_id,
         run_id=message.run_id,
         batch_id=message.batch_id,
-        state="completed" if message.state == tu.TURN_STATE_COMPLETED else "running",
+        state=turn_state(message.state),
         calls=tuple(
             turns.TurnCallInfo(
                 turns.ToolCall(call.call.call_id, call.call.name, call.call.arguments_json, call.call.truncated),
                 call.tool,
                 call_state(call.state),
+                call.approval_id,
+                call.effective_arguments_json,
             )
             for call in message.calls
         ),
@@ -175,8 +218,8 @@ def tool_info(message: rg.Tool) -> ToolInfo:
         description=definition.description,
         schema=parsed(definition.parameters_json) or {"type": "object"},
         dialect=DIALECT_NAMES.get(definition.schema_dialect, "core" if definition.schema_dialect == 0 else "unknown"),
-        risk=RISK_NAMES.get(definition.risk_level, "safe" if definition.risk_level == 0 else "dangerous"),
-        kind=KIND_NAMES.get(definition.kind, "other"),
+        risk=risk(definition.risk_level),
+        kind=kind(definition.kind),
         idempotent=definition.idempotent,
         exclusive=definition.exclusive,
         timeout=definition.timeout_ms / 1000 if definition.HasField("timeout_ms") else None,

@@ -15,6 +15,7 @@ from ..errors import CallgateError
 log = logging.getLogger("callgate")
 
 _SOCKET_NAME = "callgate.sock"
+_CONTROL_NAME = "control.sock"
 _SOCKET_PATH_MAX = 107
 
 
@@ -78,6 +79,24 @@ def resolve_endpoint(argument: str | None, environ: Mapping[str, str] = os.envir
     if parts.scheme in {"ws", "wss"}:
         raise _invalid(text, "this SDK speaks gRPC; name the same address with http or https")
     raise _invalid(text, "it must begin with unix:///, http:// or https://")
+
+
+def resolve_control_endpoint(argument: str | None, environ: Mapping[str, str] = os.environ) -> Endpoint:
+    """Reads the endpoint of an approver.
+
+    An argument is taken as it is. The environment and the default name the sidecar;
+    if that is its socket `callgate.sock`, approvers are served at `control.sock` beside it.
+
+    Raises:
+        CallgateError: `endpoint_invalid`.
+    """
+    if argument:
+        return resolve_endpoint(argument, environ)
+    text = environ.get("CALLGATE_ENDPOINT") or default_endpoint(environ)
+    folder, slash, name = text.rpartition("/")
+    if text.startswith("unix://") and name == _SOCKET_NAME:
+        text = folder + slash + _CONTROL_NAME
+    return resolve_endpoint(text, environ)
 
 
 def resolve_token(argument: str | None, environ: Mapping[str, str] = os.environ) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
+from .._gen.callgate.v1 import approval_service_pb2_grpc as av_rpc
 from .._gen.callgate.v1 import executor_service_pb2 as ex
 from .._gen.callgate.v1 import executor_service_pb2_grpc as ex_rpc
 from .._gen.callgate.v1 import provider_pb2 as pr
@@ -21,13 +22,19 @@ from .._gen.callgate.v1 import registry_service_pb2 as rg
 from .._gen.callgate.v1 import registry_service_pb2_grpc as rg_rpc
 from .._gen.callgate.v1 import server_service_pb2 as sv
 from .._gen.callgate.v1 import server_service_pb2_grpc as sv_rpc
+from .._gen.callgate.v1 import session_service_pb2_grpc as se_rpc
 from .._gen.callgate.v1 import stream_pb2 as st
 from .._gen.callgate.v1 import turn_service_pb2_grpc as tu_rpc
 from .._gen.callgate.v1 import types_pb2 as ty
+from ..approval import Approval
+from ..approvals import Approvals
 from ..client import Client
 from ..result import CallResult, to_json
-from . import convert
+from ..tool import Risk
+from . import convert, convert_approvals
+from .fake_approvals import FakeApprovals
 from .fake_executors import FakeExecution, FakeExecutors, call_context, digest
+from .fake_sessions import FakeSessions
 from .fake_turns import FakeTurns, result_of
 from .loop import WireLoop
 
@@ -115,9 +122,9 @@ class FakeCall:
 
 
 class FakeSidecar:
-    """Speaks the streams of executors and of turns, well enough to test tools and orchestrators.
+    """Speaks to executors, orchestrators and approvers, well enough to test them.
 
-    Checks no schema, asks no permission, keeps nothing. `async with`, `with`, or
+    Checks no schema, asks only for what `ask` names, keeps nothing. `async with`, `with`, or
     `start` and `stop`; the methods may be used from any loop.
     """
 
@@ -130,11 +137,18 @@ class FakeSidecar:
         self._max_result_bytes = max_result_bytes
         self.executors: FakeExecutors
         self.turns: FakeTurns
+        self.approvals: FakeApprovals
+        self.sessions: FakeSessions
 
     @property
     def endpoint(self) -> str:
         """Its Unix socket."""
         return f"unix://{self._folder}/callgate.sock"
+
+    @property
+    def control_endpoint(self) -> str:
+        """Its Unix socket for approvers."""
+        return f"unix://{self._folder}/control.sock"
 
     @property
     def tcp_endpoint(self) -> str:
@@ -146,6 +160,24 @@ class FakeSidecar:
         options.setdefault("endpoint", self.endpoint)
         options.setdefault("executor_name", "test")
         return Client(**options)
+
+    def approver(self, **options: Any) -> Approvals:
+        """An approver's connection to it."""
+        options.setdefault("endpoint", self.control_endpoint)
+        return Approvals(**options)
+
+    def ask(self, tool: str, *, risk: Risk = "dangerous") -> None:
+        """Lets every call of a tool wait for a decision from now on."""
+        self._post(self.approvals.tools.__setitem__, tool, convert.RISKS[risk])
+
+    async def asked(self, count: int = 1, timeout: float = 10.0) -> tuple[Approval, ...]:
+        """What waits, as soon as so many do. Decide it with an `approver`."""
+
+        def waiting() -> list[Any]:
+            return [item.message for item in self.approvals.approvals.values() if not item.ended.is_set()]
+
+        await self.until(lambda: len(waiting()) >= count, timeout)
+        return tuple(convert_approvals.approval(item) for item in waiting())
 
     def start(self) -> FakeSidecar:
         """Begins to serve."""
@@ -180,7 +212,9 @@ class FakeSidecar:
         self.executors.timing = st.StreamTiming(ping_interval_ms=int(self._ping[0] * 1000), ping_misses=self._ping[1])
         if self._max_result_bytes:
             self.executors.limits = st.StreamLimits(max_result_bytes=self._max_result_bytes)
-        self.turns = FakeTurns(self.executors)
+        self.approvals = FakeApprovals(self.executors)
+        self.sessions = FakeSessions(self.approvals)
+        self.turns = FakeTurns(self.executors, self.approvals)
         await self._listen()
 
     async def _listen(self) -> None:
@@ -189,12 +223,17 @@ class FakeSidecar:
         add(self.executors, server)
         add = tu_rpc.add_TurnServiceServicer_to_server
         add(self.turns, server)
+        add = av_rpc.add_ApprovalServiceServicer_to_server
+        add(self.approvals, server)
+        add = se_rpc.add_SessionServiceServicer_to_server
+        add(self.sessions, server)
         add = rg_rpc.add_RegistryServiceServicer_to_server
         add(_Registry(self.executors), server)
         add = sv_rpc.add_ServerServiceServicer_to_server
         add(_Server(), server)
         server.add_generic_rpc_handlers((_health(),))
         server.add_insecure_port(f"unix:{self._folder}/callgate.sock")
+        server.add_insecure_port(f"unix:{self._folder}/control.sock")
         port = server.add_insecure_port(self._tcp.removeprefix("http://") or "127.0.0.1:0")
         self._tcp = f"http://127.0.0.1:{port}"
         await server.start()
@@ -204,6 +243,7 @@ class FakeSidecar:
         if self._server is not None:
             self.executors.drop_streams()
             self.turns.drop_streams()
+            self.approvals.drop_streams()
             await self._server.stop(grace=0)
             self._server = None
 
@@ -293,9 +333,10 @@ class FakeSidecar:
         return self._submit(self.call(tool, arguments, **options)).result()
 
     def drop_streams(self) -> None:
-        """Breaks every stream of executors and of turns, as a lost connection would."""
+        """Breaks every stream of executors, turns and watches, as a lost connection would."""
         self._post(self.executors.drop_streams)
         self._post(self.turns.drop_streams)
+        self._post(self.approvals.drop_streams)
 
     def hold_acks(self) -> None:
         """Acknowledges no result from now on."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from .._gen.callgate.v1 import approval_service_pb2 as av
 from .._gen.callgate.v1 import errors_pb2 as er
 from .._gen.callgate.v1 import executor_service_pb2 as ex
 from .._gen.callgate.v1 import provider_pb2 as pr
@@ -19,6 +20,7 @@ from .._gen.callgate.v1 import turn_service_pb2 as tu
 from .._gen.callgate.v1 import turn_service_pb2_grpc as tu_rpc
 from .._gen.callgate.v1 import types_pb2 as ty
 from .channel import EOF
+from .fake_approvals import FakeApproval, FakeApprovals
 from .fake_executors import FakeExecution, FakeExecutors, call_context, details
 
 OUTPUT_CREDIT = 64 * 1024
@@ -36,6 +38,7 @@ class FakeTurn:
     executions: dict[str, FakeExecution] = field(default_factory=dict)
     results: dict[str, ty.CallResult] = field(default_factory=dict)
     states: dict[str, int] = field(default_factory=dict)
+    approvals: dict[str, FakeApproval] = field(default_factory=dict)
     cancelled: str | None = None
     cancelled_calls: set[str] = field(default_factory=set)
     completed: tu.TurnCompleted | None = None
@@ -50,15 +53,20 @@ class FakeTurn:
         for reader in self.readers:
             reader.put_nowait(event)
 
+    @property
+    def suspended(self) -> bool:
+        """Whether only people are awaited."""
+        return bool(self.events) and self.events[-1].WhichOneof("body") == "turn_suspended"
+
     def message(self, events: list[tu.TurnEvent]) -> tu.TurnEvents:
         """Events on their way."""
         return tu.TurnEvents(turn_id=self.request.turn_id, epoch=self.epoch, events=events)
 
 
 class FakeTurns(tu_rpc.TurnServiceServicer):
-    """Speaks TurnService. Confined to the wire's loop. Checks no schema and asks nobody."""
+    """Speaks TurnService. Confined to the wire's loop. Checks no schema and decides nothing."""
 
-    def __init__(self, executors: FakeExecutors) -> None:
+    def __init__(self, executors: FakeExecutors, approvals: FakeApprovals) -> None:
         self.turns: dict[str, FakeTurn] = {}
         self.runs_seen: list[str] = []
         self.attaches: list[tu.AttachTurnRequest] = []
@@ -67,6 +75,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         self.forget_turns = False
         self.streams_opened = 0
         self._executors = executors
+        self._approvals = approvals
         self._streams: list[asyncio.Event] = []
         self._go_aways: list[asyncio.Queue[tu.StreamTurnsResponse]] = []
         self._cancelled_early: set[str] = set()
@@ -90,7 +99,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         """A turn on a stream of its own."""
         if self.refuse is not None:
             await context.abort(_status(self.refuse.status), self.refuse.message, details(self.refuse))
-        await self._stream(self._begin(request), 0, tu.RunTurnResponse, context)
+        await self._stream(self._begin(request), 0, request.on_suspend, tu.RunTurnResponse, context)
 
     async def AttachTurn(self, request: tu.AttachTurnRequest, context: Any) -> None:  # noqa: N802
         """The rest of a turn."""
@@ -101,7 +110,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such turn", details(_not_found(request.turn_id)))
         assert turn is not None
         after = request.after_sequence if request.epoch in {0, turn.epoch} else 0
-        await self._stream(turn, after, tu.AttachTurnResponse, context)
+        await self._stream(turn, after, request.on_suspend, tu.AttachTurnResponse, context)
 
     async def StreamTurns(self, request_iterator: Any, context: Any) -> None:  # noqa: N802
         """Many turns at once."""
@@ -186,13 +195,13 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
 
     # The streams.
 
-    async def _stream(self, turn: FakeTurn, after: int, response: Any, context: Any) -> None:
+    async def _stream(self, turn: FakeTurn, after: int, on_suspend: int, response: Any, context: Any) -> None:
         async def send(message: tu.TurnEvents) -> None:
             await context.write(response(turn=message))
 
         dropped = asyncio.Event()
         self._streams.append(dropped)
-        forward = asyncio.ensure_future(self._forward(turn, after, send))
+        forward = asyncio.ensure_future(self._forward(turn, after, on_suspend, send))
         waiting = asyncio.ensure_future(dropped.wait())
         try:
             await asyncio.wait([forward, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -203,7 +212,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         if dropped.is_set():
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the stream was dropped")
 
-    async def _forward(self, turn: FakeTurn, after: int, send: Any) -> None:
+    async def _forward(self, turn: FakeTurn, after: int, on_suspend: int, send: Any) -> None:
         queue: asyncio.Queue[tu.TurnEvent] = asyncio.Queue()
         events = turn.events[after:]
         turn.readers.append(queue)
@@ -213,6 +222,8 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
                     await send(turn.message(events))
                     if any(event.WhichOneof("body") == "turn_completed" for event in events):
                         return
+                if on_suspend == tu.ON_SUSPEND_END and turn.suspended:
+                    return
                 # What happened together leaves together.
                 events = [await queue.get()]
                 while not queue.empty():
@@ -233,7 +244,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
                 if self.refuse is not None:
                     self._refuse(outbox, message.run.turn_id, self.refuse)
                     continue
-                self._follow(outbox, forwards, self._begin(message.run), 0)
+                self._follow(outbox, forwards, self._begin(message.run), 0, message.run.on_suspend)
             elif body == "attach":
                 self.attaches.append(message.attach)
                 self._executors.notify()
@@ -242,7 +253,7 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
                     self._refuse(outbox, message.attach.turn_id, _not_found(message.attach.turn_id))
                     continue
                 after = message.attach.after_sequence if message.attach.epoch in {0, turn.epoch} else 0
-                self._follow(outbox, forwards, turn, after)
+                self._follow(outbox, forwards, turn, after, message.attach.on_suspend)
             elif body == "cancel_turn":
                 await self.CancelTurn(message.cancel_turn, context)
             elif body == "detach":
@@ -256,11 +267,18 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         forwards: dict[str, asyncio.Task[None]],
         turn: FakeTurn,
         after: int,
+        on_suspend: int,
     ) -> None:
         async def send(message: tu.TurnEvents) -> None:
             outbox.put_nowait(tu.StreamTurnsResponse(turn=message))
 
-        forwards[turn.request.turn_id] = asyncio.ensure_future(self._forward(turn, after, send))
+        async def forward() -> None:
+            await self._forward(turn, after, on_suspend, send)
+            if turn.completed is None:
+                detached = tu.TurnDetached(turn_id=turn.request.turn_id, last_sequence=len(turn.events))
+                outbox.put_nowait(tu.StreamTurnsResponse(detached=detached))
+
+        forwards[turn.request.turn_id] = asyncio.ensure_future(forward())
 
     @staticmethod
     def _refuse(outbox: asyncio.Queue[tu.StreamTurnsResponse], turn_id: str, error: er.RpcError) -> None:
@@ -290,6 +308,8 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         if turn.completed is not None or turn.cancelled is not None:
             return
         turn.cancelled = reason
+        for approval in turn.approvals.values():
+            self._approvals.end(approval, av.APPROVAL_STATE_CANCELLED)
         for execution in turn.executions.values():
             if not execution.done:
                 self._executors.cancel(execution, ex.CANCEL_REASON_TURN_CANCELLED, reason, 5_000)
@@ -304,8 +324,10 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
                 batch_id=f"batch-{request.turn_id}",
                 calls=[tu.AcceptedCall(call_id=call.call_id, tool=call.name) for call in turn.calls],
                 round=1,
+                batch_policy=request.batch_policy or ty.BATCH_POLICY_FREEZE_ATOMIC,
             )
         )
+        await self._ask(turn, run_id)
         await asyncio.gather(*(self._call(turn, call) for call in turn.calls))
         self._executors.notify()
         ordered = [turn.results[call.call_id] for call in turn.calls]
@@ -333,6 +355,82 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         turn.completed = completed
         turn.say(turn_completed=completed)
 
+    async def _ask(self, turn: FakeTurn, run_id: str) -> None:
+        """Holds the whole batch until every call that is asked for is decided, or one is refused."""
+        session_id = turn.request.session_id
+        asked = [
+            (call, instance)
+            for call in turn.calls
+            if (instance := self._executors.owner_of(call.name)) is not None
+            and self._approvals.asks(session_id, call.name)
+        ]
+        for call, instance in asked:
+            turn.approvals[call.call_id] = self._approvals.open(
+                session_id=session_id,
+                run_id=run_id,
+                turn_id=turn.request.turn_id,
+                call=call,
+                owner=instance.name,
+                in_batch=len(asked),
+            )
+            self._move(turn, call.call_id, ty.CALL_STATE_AWAITING_APPROVAL)
+        waiting = list(turn.approvals.values())
+        if not waiting:
+            return
+        batch_id = waiting[0].message.batch_id
+        turn.say(
+            approval_required=tu.ApprovalRequired(
+                batch_id=batch_id,
+                approvals=[
+                    tu.ApprovalSummary(
+                        approval_id=item.message.approval_id,
+                        call_id=item.message.call.call_id,
+                        tool=item.message.tool,
+                        risk_level=item.message.risk_level,
+                        verdict=item.message.verdict,
+                    )
+                    for item in waiting
+                ],
+            )
+        )
+        ids = [item.message.approval_id for item in waiting]
+        turn.say(turn_suspended=tu.TurnSuspended(batch_id=batch_id, approval_ids=ids))
+        if turn.cancelled is not None:
+            # It was cancelled before it came.
+            for item in waiting:
+                self._approvals.end(item, av.APPROVAL_STATE_CANCELLED)
+        await asyncio.gather(*(self._decided(turn, item) for item in waiting))
+
+    async def _decided(self, turn: FakeTurn, approval: FakeApproval) -> None:
+        await approval.ended.wait()
+        state = approval.message.state
+        if approval.message.decision.choice == av.APPROVAL_CHOICE_CANCEL_TURN:
+            self.cancel(turn, approval.message.decision.message or "an approver cancelled the turn")
+        elif state == av.APPROVAL_STATE_DENIED and _is_atomic(turn):
+            for other in turn.approvals.values():
+                self._approvals.end(other, av.APPROVAL_STATE_WITHDRAWN)
+
+    def _undispatched(self, turn: FakeTurn, call: ty.ToolCall) -> ty.CallResult | None:
+        """The result of a call that approvers did not let run. None: it may run."""
+        approval = turn.approvals.get(call.call_id)
+        state = approval.message.state if approval is not None else av.APPROVAL_STATE_UNSPECIFIED
+        if turn.approvals and turn.cancelled is not None:
+            return _cancelled(call)
+        if approval is not None and state == av.APPROVAL_STATE_DENIED:
+            said = approval.message.decision.message or "an approver said no"
+            return _failed(call, "tool_denied_by_user", said, ty.NOT_EXECUTED_REASON_DENIED_BY_USER)
+        if approval is not None and state == av.APPROVAL_STATE_ANSWERED:
+            assert approval.decision is not None
+            result = answered(call, approval.decision.response)
+            result.effect = ty.CALL_EFFECT_NOT_EXECUTED
+            result.not_executed_reason = ty.NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER
+            return result
+        denied = any(item.message.state == av.APPROVAL_STATE_DENIED for item in turn.approvals.values())
+        if denied and _is_atomic(turn):
+            said = "another call of the batch was refused"
+            return _failed(call, "tool_batch_rejected", said, ty.NOT_EXECUTED_REASON_BATCH_REJECTED)
+        return None
+
     def _move(self, turn: FakeTurn, call_id: str, state: int, code: str = "") -> None:
         previous = turn.states.get(call_id, 0)
         turn.states[call_id] = state
@@ -346,7 +444,11 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
         )
 
     async def _call(self, turn: FakeTurn, call: ty.ToolCall) -> None:
-        result = await self._result_of(turn, call)
+        result = self._undispatched(turn, call) or await self._result_of(turn, call)
+        approval = turn.approvals.get(call.call_id)
+        if approval is not None:
+            result.approval_id = approval.message.approval_id
+            approval.message.call_outcome = result.outcome
         turn.results[call.call_id] = result
         if result.outcome == ty.CALL_OUTCOME_CANCELLED:
             self._move(turn, call.call_id, ty.CALL_STATE_CANCELLED, "tool_cancelled")
@@ -366,11 +468,13 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
             return _failed(call, "json_invalid", "the arguments are not JSON", ty.NOT_EXECUTED_REASON_INVALID_CALL)
         if not isinstance(parsed, dict):
             return _failed(call, "json_not_object", "the arguments are no object", ty.NOT_EXECUTED_REASON_INVALID_CALL)
+        approval = turn.approvals.get(call.call_id)
+        edited = approval.message.decision.edited_arguments_json if approval is not None else b""
         self._move(turn, call.call_id, ty.CALL_STATE_SCHEDULED)
         execution = self._executors.dispatch(
             instance,
             call.name,
-            call.arguments_json or b"{}",
+            edited or call.arguments_json or b"{}",
             call_id=call.call_id,
             context=call_context(
                 session_id=turn.request.session_id,
@@ -431,9 +535,16 @@ class FakeTurns(tu_rpc.TurnServiceServicer):
             turn_id=turn.request.turn_id,
             session_id=turn.request.session_id,
             run_id=turn.request.run_id or turn.request.session_id,
-            state=tu.TURN_STATE_COMPLETED if turn.completed else tu.TURN_STATE_RUNNING,
+            state=_turn_state(turn),
             calls=[
-                tu.TurnCall(call=call, tool=call.name, state=turn.states.get(call.call_id, 0))  # type: ignore[arg-type]
+                tu.TurnCall(
+                    call=call,
+                    tool=call.name,
+                    state=turn.states.get(call.call_id, 0),  # type: ignore[arg-type]
+                    approval_id=turn.approvals[call.call_id].message.approval_id
+                    if call.call_id in turn.approvals
+                    else "",
+                )
                 for call in turn.calls
             ],
             epoch=turn.epoch,
@@ -467,7 +578,15 @@ def result_of(call: ty.ToolCall, execution: FakeExecution) -> ty.CallResult:
             )
         )
         return result
-    answer = message.result
+    result = answered(call, message.result)
+    result.attempts = 1
+    result.effect = ty.CALL_EFFECT_EXECUTED
+    return result
+
+
+def answered(call: ty.ToolCall, answer: ty.ToolResult) -> ty.CallResult:
+    """The record of an answer."""
+    result = ty.CallResult(call_id=call.call_id, tool=call.name)
     result.outcome = ty.CALL_OUTCOME_ERROR if answer.is_error else ty.CALL_OUTCOME_SUCCESS
     result.is_error = answer.is_error
     result.stop_flag = answer.stop_flag
@@ -475,7 +594,6 @@ def result_of(call: ty.ToolCall, execution: FakeExecution) -> ty.CallResult:
     result.structured_json = answer.structured_json
     result.metadata_json = answer.metadata_json
     result.sanitised = answer.sanitised
-    result.effect = ty.CALL_EFFECT_EXECUTED
     if answer.is_error:
         result.error.CopyFrom(answer.error)
         result.error.layer = ty.ERROR_LAYER_TOOL
@@ -494,6 +612,22 @@ def _failed(call: ty.ToolCall, code: str, message: str, reason: int) -> ty.CallR
         not_executed_reason=reason,  # type: ignore[arg-type]
         effect=ty.CALL_EFFECT_NOT_EXECUTED,
     )
+
+
+def _cancelled(call: ty.ToolCall) -> ty.CallResult:
+    result = _failed(call, "tool_cancelled", "the call was cancelled", ty.NOT_EXECUTED_REASON_CANCELLED_BEFORE_START)
+    result.outcome = ty.CALL_OUTCOME_CANCELLED
+    return result
+
+
+def _is_atomic(turn: FakeTurn) -> bool:
+    return turn.request.batch_policy in {ty.BATCH_POLICY_UNSPECIFIED, ty.BATCH_POLICY_FREEZE_ATOMIC}
+
+
+def _turn_state(turn: FakeTurn) -> tu.TurnState:
+    if turn.completed is not None:
+        return tu.TURN_STATE_COMPLETED
+    return tu.TURN_STATE_SUSPENDED if turn.suspended else tu.TURN_STATE_RUNNING
 
 
 def _calls_of(message: pr.ProviderMessage) -> list[ty.ToolCall]:

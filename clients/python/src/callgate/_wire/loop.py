@@ -13,7 +13,7 @@ import concurrent.futures
 import os
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
@@ -57,6 +57,13 @@ class WireLoop:
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Starts a coroutine on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Runs something on the loop, soon. A loop that has ended has nothing left to run it on."""
+        try:
+            self.loop.call_soon_threadsafe(action)
+        except RuntimeError:
+            return
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Awaits a coroutine that runs on the loop. Cancelling this cancels it."""

@@ -8,8 +8,9 @@ from typing import Any
 from .._gen.callgate.v1 import provider_pb2 as pr
 from .._gen.callgate.v1 import turn_service_pb2 as tu
 from .._gen.callgate.v1 import types_pb2 as ty
-from ..turns import ToolCall, message_json
-from . import convert_turns
+from ..permission import BatchPolicy, RuleSpec
+from ..turns import OnSuspend, ToolCall, message_json
+from . import convert_permission, convert_turns
 
 
 def run_request(
@@ -27,6 +28,9 @@ def run_request(
     model_message: bytes,
     view: tu.TurnView,
     cancel_on_disconnect: bool,
+    batch_policy: BatchPolicy | None,
+    command_rules: Sequence[RuleSpec],
+    on_suspend: OnSuspend,
     traceparent: str,
 ) -> tu.RunTurnRequest:
     """One model message and its calls."""
@@ -40,6 +44,9 @@ def run_request(
         view=view,
         on_disconnect=tu.ON_DISCONNECT_CANCEL if cancel_on_disconnect else tu.ON_DISCONNECT_UNSPECIFIED,
         model_message=model_message,
+        on_suspend=convert_permission.chosen("on_suspend", convert_turns.ON_SUSPEND, on_suspend),
+        command_rules=[convert_permission.rule_spec(rule) for rule in command_rules],
+        batch_policy=convert_permission.batch_policy_number(batch_policy),
     )
     if openai_message is not None:
         request.provider_message.CopyFrom(

@@ -24,7 +24,7 @@ from .._gen.callgate.v1 import stream_pb2 as st
 from .._gen.callgate.v1 import turn_service_pb2 as tu
 from .._gen.callgate.v1 import turn_service_pb2_grpc as tu_rpc
 from ..backoff import Backoff, BackoffState
-from ..turns import TurnCompleted, TurnEvent, TurnFeed, TurnSnapshot
+from ..turns import OnSuspend, TurnCompleted, TurnEvent, TurnFeed, TurnSnapshot, TurnSuspended
 from . import convert_turns
 from .channel import EOF, Dialer, SharedChannel
 from .loop import WireLoop
@@ -64,6 +64,7 @@ class TurnReader:
         self.last_sequence = after_sequence
         self.accepted = after_sequence > 0 or epoch > 0
         self.completed = False
+        self.awaited: tuple[str, ...] | None = None
 
     def take(self, message: tu.TurnEvents) -> list[TurnEvent]:
         """The events that were not seen yet."""
@@ -78,6 +79,8 @@ class TurnReader:
         if message.HasField("snapshot"):
             info = convert_turns.turn_info(message.snapshot)
             events.append(TurnSnapshot(self.turn_id, self.epoch, 0, info.updated_at_ms, info))
+            waiting = tuple(call.approval_id for call in info.calls if call.state == "awaiting_approval")
+            self.awaited = waiting if info.state == "suspended" else None
         for item in message.events:
             if item.sequence:
                 if item.sequence <= self.last_sequence:
@@ -86,6 +89,9 @@ class TurnReader:
             event = convert_turns.turn_event(self.turn_id, self.epoch, item)
             if event is not None:
                 events.append(event)
+            if item.sequence:
+                # Where the turn stands is what its last kept event says.
+                self.awaited = event.approval_ids if isinstance(event, TurnSuspended) else None
             self.completed = self.completed or isinstance(event, TurnCompleted)
         if message.HasField("snapshot") and message.snapshot.HasField("completed") and not self.completed:
             # The end itself is among the events that are no longer kept.
@@ -106,8 +112,16 @@ class TurnReader:
         self.epoch = 0
         self.last_sequence = 0
         self.accepted = False
+        self.awaited = None
 
-    def attach_request(self, session_id: str, view: tu.TurnView) -> tu.AttachTurnRequest:
+    def suspended(self) -> errors.Suspended | None:
+        """What a stream that ended means, if only people are awaited now."""
+        if self.awaited is None:
+            return None
+        message = f"turn {self.turn_id!a} waits for people; attach_turn takes it up"
+        return errors.Suspended(message, turn_id=self.turn_id, approval_ids=self.awaited)
+
+    def attach_request(self, session_id: str, view: tu.TurnView, on_suspend: tu.OnSuspend) -> tu.AttachTurnRequest:
         """Takes the turn up where this reader stands."""
         return tu.AttachTurnRequest(
             turn_id=self.turn_id,
@@ -115,6 +129,7 @@ class TurnReader:
             epoch=self.epoch,
             after_sequence=self.last_sequence,
             view=view,
+            on_suspend=on_suspend,
         )
 
 
@@ -276,7 +291,8 @@ class TurnMux:
 
     def _ask(self, stream: _Stream, entry: _Entry) -> None:
         if entry.reader.accepted:
-            attach = entry.reader.attach_request(entry.request.session_id, entry.request.view)
+            request = entry.request
+            attach = entry.reader.attach_request(request.session_id, request.view, request.on_suspend)
             stream.say(tu.StreamTurnsRequest(attach=attach))
         else:
             stream.say(tu.StreamTurnsRequest(run=entry.request))
@@ -313,7 +329,11 @@ class TurnMux:
                 self._ask(stream, entry)
             else:
                 del self._turns[message.detached.turn_id]
-                entry.feed.fail(errors.Conflict("another stream took the turn over", code="turn_taken_over"))
+                suspended = entry.reader.suspended()
+                if suspended is not None and entry.request.on_suspend == tu.ON_SUSPEND_END:
+                    entry.feed.suspend(suspended)
+                else:
+                    entry.feed.fail(errors.Conflict("another stream took the turn over", code="turn_taken_over"))
         elif body == "go_away":
             self._leave(stream, message.go_away)
         elif body == "notice":
@@ -425,6 +445,7 @@ class RpcSource:
         *,
         session_id: str,
         view: tu.TurnView,
+        on_suspend: OnSuspend,
         request: tu.RunTurnRequest | None,
     ) -> None:
         self._wire = wire
@@ -436,6 +457,7 @@ class RpcSource:
         self._reader = reader
         self._session_id = session_id
         self._view = view
+        self._on_suspend = convert_turns.ON_SUSPEND[on_suspend]
         self._request = request
         self._task: asyncio.Task[None] | None = None
 
@@ -484,6 +506,10 @@ class RpcSource:
                     events = self._reader.take(message.turn)
                     if events:
                         feed.put(events)
+                suspended = self._reader.suspended()
+                if suspended is not None and self._on_suspend == tu.ON_SUSPEND_END:
+                    feed.suspend(suspended)
+                    return
                 failure: errors.CallgateError = errors.ConnectionLost("the stream of the turn ended")
             except grpc.RpcError as error:
                 failure = from_grpc(error)
@@ -502,4 +528,5 @@ class RpcSource:
         metadata = self._channel.dialer.metadata()
         if self._request is not None and not self._reader.accepted:
             return stub.RunTurn(self._request, metadata=metadata)
-        return stub.AttachTurn(self._reader.attach_request(self._session_id, self._view), metadata=metadata)
+        attach = self._reader.attach_request(self._session_id, self._view, self._on_suspend)
+        return stub.AttachTurn(attach, metadata=metadata)
