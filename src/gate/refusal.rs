@@ -269,58 +269,21 @@ impl Refusal {
 
     /// Where in the arguments, from `$`. Empty: nowhere in particular.
     fn path(&self) -> String {
-        match self {
-            Refusal::Arguments(error) => error.path().to_owned(),
-            Refusal::Schema(error) => error.path().to_owned(),
-            Refusal::ToolNotFound { .. }
-            | Refusal::CutOff
-            | Refusal::ToolChanged { .. }
-            | Refusal::DeniedByRule(_)
-            | Refusal::DeniedByMode { .. }
-            | Refusal::ApprovalUnavailable { .. }
-            | Refusal::DeniedByUser { .. }
-            | Refusal::ApprovalExpired { .. }
-            | Refusal::BatchRejected { .. }
-            | Refusal::TooManyApprovals
-            | Refusal::Cancelled { .. }
-            | Refusal::ToolUnavailable { .. }
-            | Refusal::ToolTimeout { .. }
-            | Refusal::OutcomeUnknown { .. }
-            | Refusal::ExecutorProtocol { .. }
-            | Refusal::ExecutorLimit
-            | Refusal::QueueFull
-            | Refusal::ResultInvalid { .. }
-            | Refusal::ResultTooLarge { .. }
-            | Refusal::StoreUnavailable => String::new(),
+        if let Refusal::Arguments(error) = self {
+            return error.path().to_owned();
         }
+        if let Refusal::Schema(error) = self {
+            return error.path().to_owned();
+        }
+        String::new()
     }
 
     /// What only operators read.
     fn detail(&self) -> String {
-        match self {
-            Refusal::DeniedByRule(denial) => denial.detail(),
-            Refusal::ToolNotFound { .. }
-            | Refusal::Arguments(_)
-            | Refusal::CutOff
-            | Refusal::Schema(_)
-            | Refusal::ToolChanged { .. }
-            | Refusal::DeniedByMode { .. }
-            | Refusal::ApprovalUnavailable { .. }
-            | Refusal::DeniedByUser { .. }
-            | Refusal::ApprovalExpired { .. }
-            | Refusal::BatchRejected { .. }
-            | Refusal::TooManyApprovals
-            | Refusal::Cancelled { .. }
-            | Refusal::ToolUnavailable { .. }
-            | Refusal::ToolTimeout { .. }
-            | Refusal::OutcomeUnknown { .. }
-            | Refusal::ExecutorProtocol { .. }
-            | Refusal::ExecutorLimit
-            | Refusal::QueueFull
-            | Refusal::ResultInvalid { .. }
-            | Refusal::ResultTooLarge { .. }
-            | Refusal::StoreUnavailable => String::new(),
+        if let Refusal::DeniedByRule(denial) = self {
+            return denial.detail();
         }
+        String::new()
     }
 
     /// The refusal as a call's error.

@@ -3,6 +3,7 @@
 //! Never holds a case itself: those are in `tests/vectors/permissions`.
 
 mod build;
+mod commands;
 mod cost;
 mod explained;
 mod properties;

@@ -32,9 +32,16 @@ struct Rows {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NoCounterpart {
+pub(super) struct NoCounterpart {
     row: String,
     reason: String,
+}
+
+impl NoCounterpart {
+    /// Whether it says which row and why.
+    pub(super) fn is_told(&self) -> bool {
+        !self.row.is_empty() && !self.reason.is_empty()
+    }
 }
 
 /// One call and what becomes of it.

@@ -1,0 +1,99 @@
+//! Known bugs of others about shell commands, each with the rules and the right answer.
+//!
+//! Commands are read as the sidecar reads them. Never runs one.
+
+use callgate::cli::explain::shown;
+use callgate::gate::permission::{
+    Approver, Check, CommandSubject, Grants, Hook, Mode, ModeBounds, Settings, Situation, Subject,
+    Verdict,
+};
+use callgate::gate::tool::Kind;
+use serde::Deserialize;
+
+use super::build::{NOW, Written, decide, policy};
+use super::vectors::{NoCounterpart, read};
+
+/// Bytes of the stack on which commands are read, as in the sidecar.
+const STACK_BYTES: usize = 16 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rows {
+    cases: Vec<Case>,
+    no_counterpart: Vec<NoCounterpart>,
+}
+
+/// One command and what becomes of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default)]
+    allow: Vec<String>,
+    #[serde(default)]
+    ask: Vec<String>,
+    #[serde(default)]
+    deny: Vec<String>,
+    #[serde(default)]
+    mode: Option<String>,
+    command: String,
+    decision: String,
+}
+
+impl Case {
+    fn check(&self) {
+        let lists = [
+            ("allow", &self.allow),
+            ("ask", &self.ask),
+            ("deny", &self.deny),
+        ];
+        let rules: Vec<Written> = lists
+            .into_iter()
+            .flat_map(|(list, rules)| rules.iter().map(move |rule| Written::of(list, rule)))
+            .collect();
+        let policy = policy(&rules);
+        let grants = Grants::default();
+        let mode = self.mode.as_deref().map_or(Mode::Default, |name| {
+            Mode::parse(name).expect("no such mode")
+        });
+        let situation = Situation {
+            now: NOW,
+            mode: ModeBounds::of(mode),
+            policies: &[&policy],
+            grants: &grants,
+            hook: Hook::Proceed,
+            check: Check::Passthrough,
+            approver: Approver::Expected,
+            settings: Settings::default(),
+        };
+        let subject = Subject::Command(CommandSubject::read(&self.command));
+        let answer = decide("Bash", Kind::Execute, &subject, &situation);
+        let shown = shown(&answer);
+        assert_eq!(
+            answer.verdict.as_str(),
+            self.decision,
+            "{}: {shown}",
+            self.name
+        );
+        if answer.verdict != Verdict::Ask {
+            // Whatever a rule decided names the rule and the part that it met.
+            for named in ["rule", "source", "segment"] {
+                let said = shown["decided_by"][named].as_str().unwrap_or_default();
+                assert!(!said.is_empty(), "{}: no {named} in {shown}", self.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn known_bugs_about_commands_are_decided_rightly() {
+    let rows: Rows = read("commands.json");
+    assert!(rows.cases.len() > 50, "{} rows", rows.cases.len());
+    assert!(rows.no_counterpart.iter().all(NoCounterpart::is_told));
+    let checks = move || rows.cases.iter().for_each(Case::check);
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+    let checked = thread.spawn(checks).unwrap().join();
+    if let Err(panic) = checked {
+        std::panic::resume_unwind(panic);
+    }
+}
