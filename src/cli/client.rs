@@ -11,7 +11,7 @@ use super::output::Outcome;
 /// Where the sidecar is.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct ClientArguments {
-    /// unix:///… or http://…. Default: $CALLGATE_ENDPOINT, else the sidecar's Unix socket.
+    /// unix:///… or http://…. Default: $CALLGATE_ENDPOINT, else the Unix socket for this command.
     #[arg(long, value_name = "URL")]
     pub(super) endpoint: Option<String>,
     /// Bearer token. Default: $CALLGATE_TOKEN, else the file in $CALLGATE_TOKEN_FILE.
@@ -20,15 +20,21 @@ pub(super) struct ClientArguments {
 }
 
 impl ClientArguments {
+    /// As whoever runs turns.
     pub(super) async fn connect(&self) -> Result<AuthorizedChannel, Outcome> {
-        let target = Target {
+        connect(self.target()).await
+    }
+
+    /// As whoever decides: without an endpoint it is the control socket.
+    pub(super) async fn connect_control(&self) -> Result<AuthorizedChannel, Outcome> {
+        connect(self.target().or_control()).await
+    }
+
+    fn target(&self) -> Target {
+        Target {
             endpoint: self.endpoint.clone(),
             token: self.token.clone(),
-        };
-        target
-            .connect()
-            .await
-            .map_err(|error| not_connected(&error))
+        }
     }
 }
 
@@ -38,10 +44,17 @@ pub(super) fn not_connected(error: &ConnectError) -> Outcome {
         ConnectError::EndpointInvalid(_) | ConnectError::TokenInvalid(_) => {
             Outcome::usage(error.to_string())
         }
-        ConnectError::Unreachable { .. } => {
-            Outcome::failed(format!("{error}\n\nhint: start one with  callgate serve"))
-        }
+        ConnectError::Unreachable { .. } => Outcome::failed(format!(
+            "{error}
+
+hint: start one with  callgate serve"
+        )),
     }
+}
+
+async fn connect(target: Target) -> Result<AuthorizedChannel, Outcome> {
+    let connected = target.connect().await;
+    connected.map_err(|error| not_connected(&error))
 }
 
 /// Runs a command's work to its end.

@@ -3,9 +3,12 @@
 //! stdout is data, everything else goes to stderr. Exit 0 fine, 1 the answer is "no", 2 could not tell,
 //! 64 wrong usage or configuration.
 
+mod approval_text;
+mod approvals;
 mod call;
 mod client;
 mod config_show;
+mod deciding;
 mod demo;
 pub mod explain;
 mod health;
@@ -14,10 +17,12 @@ mod output;
 mod rules;
 mod running;
 mod serve;
+mod sessions;
 mod sidecar;
 mod tools;
 mod turn;
 mod verdict;
+mod visible;
 mod waiting;
 
 use std::process::ExitCode;
@@ -47,6 +52,12 @@ enum Command {
     Call(call::Call),
     /// Run the calls of a provider's message from a file.
     Turn(turn::Turn),
+    /// See and decide what waits for a person.
+    #[command(subcommand)]
+    Approvals(approvals::Approvals),
+    /// See sessions, change their mode, take grants back.
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
     /// Ask whether the sidecar serves.
     Health(health::Health),
     /// Show what is configured.
@@ -121,6 +132,8 @@ pub fn main() -> ExitCode {
         Command::Tools(command) => command.run(),
         Command::Call(command) => command.run(),
         Command::Turn(command) => command.run(),
+        Command::Approvals(command) => command.run(),
+        Command::Sessions(command) => command.run(),
         Command::Health(command) => command.run(),
         Command::Config(ConfigCommand::Show(command)) => command.run(),
         Command::Rules(command) => command.run(),

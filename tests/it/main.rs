@@ -12,6 +12,7 @@
 
 mod access;
 mod approvals;
+mod approvals_cli;
 mod bfcl;
 mod cancelling;
 mod cli;

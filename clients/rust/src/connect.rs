@@ -119,6 +119,17 @@ impl Target {
             })
     }
 
+    /// The same for approvers, hooks and administrators: the default is their socket.
+    #[must_use]
+    pub fn or_control(mut self) -> Self {
+        let is_set = std::env::var_os("CALLGATE_ENDPOINT").is_some_and(|value| !value.is_empty());
+        if self.endpoint.is_none() && !is_set {
+            let socket = default_socket_dir().join(CONTROL_SOCKET_NAME);
+            self.endpoint = Some(format!("unix://{}", socket.display()));
+        }
+        self
+    }
+
     fn bearer(&self) -> Result<Bearer, ConnectError> {
         let Some(token) = self.find_token()? else {
             return Ok(Bearer::default());

@@ -4,6 +4,7 @@
 //! behind.
 
 pub(crate) mod approver;
+pub(crate) mod desk;
 pub(crate) mod executor;
 pub(crate) mod failure;
 pub(crate) mod orchestrator;
