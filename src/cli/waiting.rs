@@ -51,15 +51,23 @@ impl Waiting {
 
     /// What the turn waits for now.
     pub(super) fn line(&self) -> String {
-        let scheduled = self.tools_in(pb::CallState::Scheduled);
-        let executing = self.tools_in(pb::CallState::Executing);
-        match (scheduled.is_empty(), executing.is_empty()) {
-            (false, true) => format!("waiting for an executor to take {scheduled}"),
-            (true, false) => format!("waiting for {executing} to end"),
-            (false, false) => {
-                format!("waiting for {executing} to end, and for an executor to take {scheduled}")
-            }
-            (true, true) => "waiting for the sidecar".to_owned(),
+        let named = |state, before: &str, after: &str| {
+            let tools = self.tools_in(state);
+            (!tools.is_empty()).then(|| format!("{before}{tools}{after}"))
+        };
+        let awaited = [
+            named(pb::CallState::Executing, "", " to end"),
+            named(pb::CallState::Scheduled, "an executor to take ", ""),
+            named(
+                pb::CallState::AwaitingApproval,
+                "somebody to decide on ",
+                "",
+            ),
+        ];
+        let awaited: Vec<String> = awaited.into_iter().flatten().collect();
+        match awaited.is_empty() {
+            true => "waiting for the sidecar".to_owned(),
+            false => format!("waiting for {}", awaited.join(", and for ")),
         }
     }
 
@@ -122,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_line_says_what_each_open_call_waits_for() {
-        use pb::CallState::{Executing, Scheduled, Success};
+        use pb::CallState::{AwaitingApproval, Executing, Scheduled, Success};
         let none: &[(&str, &[pb::CallState])] = &[];
         let cases = [
             (none, "waiting for the sidecar"),
@@ -133,6 +141,10 @@ mod tests {
             (
                 &[("read", &[Scheduled, Executing])],
                 "waiting for `read` to end",
+            ),
+            (
+                &[("erase", &[AwaitingApproval]), ("read", &[Executing])],
+                "waiting for `read` to end, and for somebody to decide on `erase`",
             ),
             (
                 &[
