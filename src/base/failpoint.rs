@@ -1,8 +1,8 @@
-//! Named points at which a test makes the process die.
+//! Named points at which a test makes the process die or panic.
 //!
 //! Only with the feature `failpoints`; without it every point is nothing at all.
-//! `CALLGATE_FAILPOINTS=name=kill@3` kills the process at the third passage of `name`. Never returns an
-//! error in place of what the code does.
+//! `CALLGATE_FAILPOINTS=name=kill@3` kills the process at the third passage of `name`, `panic@3` panics
+//! there. Never returns an error in place of what the code does.
 
 /// Passes the point `name`.
 #[cfg(not(feature = "failpoints"))]
@@ -20,9 +20,17 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Where the process dies, and at which passage.
+    /// What happens at a point.
+    #[derive(Clone, Copy)]
+    enum Action {
+        Kill,
+        Panic,
+    }
+
+    /// Where it happens, and at which passage.
     struct Armed {
         name: String,
+        action: Action,
         at: u64,
         passed: AtomicU64,
     }
@@ -37,10 +45,15 @@ mod armed {
 
     fn parse(entry: &str) -> Option<Armed> {
         let (name, action) = entry.trim().split_once('=')?;
-        let at = action.strip_prefix("kill@")?.parse().ok()?;
+        let (action, at) = match action.split_once('@')? {
+            ("kill", at) => (Action::Kill, at),
+            ("panic", at) => (Action::Panic, at),
+            _ => return None,
+        };
         Some(Armed {
             name: name.to_owned(),
-            at,
+            action,
+            at: at.parse().ok()?,
             passed: AtomicU64::new(0),
         })
     }
@@ -48,9 +61,17 @@ mod armed {
     pub(super) fn pass(name: &str) {
         for armed in armed().iter().filter(|armed| armed.name == name) {
             if armed.passed.fetch_add(1, Ordering::SeqCst) + 1 == armed.at {
-                kill();
+                match armed.action {
+                    Action::Kill => kill(),
+                    Action::Panic => fail(name),
+                }
             }
         }
+    }
+
+    #[expect(clippy::panic, reason = "what a test asked for")]
+    fn fail(name: &str) -> ! {
+        panic!("failpoint `{name}`")
     }
 
     /// Dies as by `kill -9`: no destructor runs, nothing is flushed.

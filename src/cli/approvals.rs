@@ -14,6 +14,7 @@ use super::approval_text::{
 use super::client::{ClientArguments, block_on, failed};
 use super::deciding::{Desk, Surface, decision_on, desk, refusal, send};
 use super::output::{Outcome, data, outcome, table};
+use super::panel;
 use super::visible::{visible, visible_json};
 use crate::base::clock::Clock;
 
@@ -30,6 +31,8 @@ pub(super) enum Approvals {
     Deny(Deny),
     /// Answer in place of the tool.
     Respond(Respond),
+    /// Watch and decide in a panel.
+    Watch(panel::Watch),
 }
 
 /// List what waits, oldest first.
@@ -130,6 +133,7 @@ impl Approvals {
             Approvals::Approve(command) => block_on(command.approve()),
             Approvals::Deny(command) => block_on(command.deny()),
             Approvals::Respond(command) => block_on(command.respond()),
+            Approvals::Watch(command) => command.run(),
         })
     }
 }

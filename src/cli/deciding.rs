@@ -30,6 +30,8 @@ pub(super) type Desk = ApprovalServiceClient<AuthorizedChannel>;
 pub(super) enum Surface {
     /// A command.
     Command,
+    /// The panel.
+    Panel,
 }
 
 /// Approvals over this channel.
@@ -68,6 +70,7 @@ pub(super) async fn send(
     decision.decision_id = uuid::Uuid::now_v7().to_string();
     let name = match surface {
         Surface::Command => concat!("callgate-cli/", env!("CARGO_PKG_VERSION")),
+        Surface::Panel => concat!("callgate-panel/", env!("CARGO_PKG_VERSION")),
     };
     let mut wait = RETRY;
     for attempt in 1.. {

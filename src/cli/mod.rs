@@ -14,6 +14,7 @@ pub mod explain;
 mod health;
 mod live;
 mod output;
+mod panel;
 mod rules;
 mod running;
 mod serve;

@@ -1,6 +1,7 @@
 //! How commands end and print.
 //!
-//! The only file that writes to stdout and stderr. Never colours: output reads the same everywhere.
+//! The only file that writes to stdout and stderr, but for the panel, which has the terminal to itself. Never
+//! colours: output reads the same everywhere.
 
 use std::io::Write;
 use std::process::ExitCode;

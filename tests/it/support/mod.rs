@@ -9,6 +9,7 @@ pub(crate) mod executor;
 pub(crate) mod failure;
 pub(crate) mod orchestrator;
 pub(crate) mod sidecar;
+pub(crate) mod tmux;
 pub(crate) mod tools;
 pub(crate) mod worker;
 
