@@ -27,6 +27,7 @@ mod inputs;
 mod json_properties;
 mod json_schema_suite;
 mod limits;
+mod panel;
 mod panel_desk;
 mod permissions;
 mod policy;
