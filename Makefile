@@ -1,5 +1,6 @@
 # `make demo` and `make test` set up everything that they need on a fresh machine.
-# Needed beforehand: a Rust toolchain (1.95 or newer), a C compiler, Python 3.10 or newer, git.
+# Needed beforehand: a Rust toolchain (1.95 or newer), a C compiler, Python 3.10 or newer, git; the tests
+# also need tmux.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

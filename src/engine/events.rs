@@ -198,15 +198,14 @@ impl Events {
 
 /// Somebody who listens. Events are kept as long as it lives, and a little longer.
 pub struct Listener {
-    engine: Arc<super::Engine>,
+    events: Arc<Events>,
     /// The last event taken.
     after: u64,
     changed: watch::Receiver<u64>,
 }
 
 impl Listener {
-    pub(super) fn new(engine: Arc<super::Engine>, after: Option<u64>) -> Option<Self> {
-        let events = &engine.events;
+    fn new(events: Arc<Events>, after: Option<u64>) -> Option<Self> {
         events.listeners.fetch_add(1, Ordering::Relaxed);
         let changed = events.changed.subscribe();
         let ring = events.ring.lock();
@@ -220,7 +219,7 @@ impl Listener {
         };
         drop(ring);
         let listener = Self {
-            engine,
+            events,
             after,
             changed,
         };
@@ -236,7 +235,7 @@ impl Listener {
     /// What happened since the last time.
     pub fn take(&mut self) -> Heard {
         self.changed.borrow_and_update();
-        let ring = self.engine.events.ring.lock();
+        let ring = self.events.ring.lock();
         let first = ring
             .events
             .front()
@@ -252,14 +251,14 @@ impl Listener {
 
     /// Waits until something happened.
     pub async fn changed(&mut self) {
-        // The sender lives as long as the engine, which this holds.
+        // The sender lives as long as the events, which this holds.
         let _ = self.changed.changed().await;
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let events = &self.engine.events;
+        let events = &self.events;
         let until = events.clock.now_ms().saturating_add(KEPT_AFTER_MS);
         events.kept_until_ms.store(until, Ordering::Relaxed);
         events.listeners.fetch_sub(1, Ordering::Relaxed);
@@ -269,6 +268,46 @@ impl Drop for Listener {
 impl super::Engine {
     /// Listens after that event, or from now on. None: events after it are no longer kept.
     pub fn listen(self: &Arc<Self>, after: Option<u64>) -> Option<Listener> {
-        Listener::new(self.clone(), after)
+        Listener::new(self.events.clone(), after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(listener: &mut Listener) -> Result<Vec<u64>, u64> {
+        match listener.take() {
+            Heard::Events(events) => Ok(events.iter().map(|event| event.number).collect()),
+            Heard::Missed(missed) => Err(missed),
+        }
+    }
+
+    #[test]
+    fn events_are_kept_for_listeners_and_a_little_longer() {
+        let events = Arc::new(Events::new(Clock::system()));
+        events.policy_changed(1);
+        let mut first = Listener::new(events.clone(), None).unwrap();
+        events.policy_changed(2);
+        assert_eq!(heard(&mut first), Ok(vec![1]));
+        let place = first.position();
+        drop(first);
+        events.policy_changed(3);
+        let mut again = Listener::new(events.clone(), Some(place)).unwrap();
+        assert_eq!(heard(&mut again), Ok(vec![2]));
+        assert_eq!(heard(&mut again), Ok(Vec::new()));
+        assert!(Listener::new(events, Some(7)).is_none());
+    }
+
+    #[test]
+    fn a_listener_that_is_too_slow_learns_how_much_it_missed() {
+        let events = Arc::new(Events::new(Clock::system()));
+        let mut listener = Listener::new(events.clone(), None).unwrap();
+        (0..EVENTS_MAX).for_each(|_| events.policy_changed(1));
+        let all = heard(&mut listener).unwrap();
+        assert_eq!(all.len(), EVENTS_MAX);
+        (0..=EVENTS_MAX).for_each(|_| events.policy_changed(1));
+        assert_eq!(heard(&mut listener), Err(1));
+        assert!(Listener::new(events, Some(listener.position())).is_none());
     }
 }

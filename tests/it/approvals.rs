@@ -3,6 +3,7 @@
 //! What a decision does inside a turn is the turn machine's tests' business.
 
 mod deciding;
+mod events;
 mod listing;
 mod many;
 mod restarting;

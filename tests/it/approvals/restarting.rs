@@ -146,12 +146,26 @@ async fn go_on(sidecar: &Sidecar, told: &Told, place: &str) {
     }
 }
 
-#[tokio::test]
-async fn killed_at_every_effect_an_approved_call_runs_once_and_no_decision_is_lost() {
+async fn survives_every_death(failpoint: &str, least: u64) {
     let mut at = 1;
-    while one_life("engine.effect", at).await {
+    while one_life(failpoint, at).await {
         at += 1;
         assert!(at < PASSAGES_MAX, "never came through");
     }
-    assert!(at > 10, "the point is not passed: {at}");
+    assert!(at > least, "the point is hardly passed: {at}");
+}
+
+#[tokio::test]
+async fn killed_at_every_effect_an_approved_call_runs_once_and_no_decision_is_lost() {
+    survives_every_death("engine.effect", 10).await;
+}
+
+#[tokio::test]
+async fn killed_before_every_commit_an_approved_call_runs_once_and_no_decision_is_lost() {
+    survives_every_death("store.before_commit", 2).await;
+}
+
+#[tokio::test]
+async fn killed_after_every_commit_an_approved_call_runs_once_and_no_decision_is_lost() {
+    survives_every_death("store.after_commit", 2).await;
 }
