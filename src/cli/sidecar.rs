@@ -81,6 +81,10 @@ impl Sidecar {
         let permissions = Permissions {
             policy: book.standing().policy.clone(),
             mode,
+            trusted_executors: config
+                .trusted_executors()
+                .map_err(|error| error.to_string())?
+                .into(),
             ..Permissions::default()
         };
         let rules = config.tool_rules().map_err(|error| error.to_string())?;

@@ -183,6 +183,7 @@ impl Tools {
             timeout_ms: None,
             max_concurrency: 0,
             supports_cancellation: false,
+            has_permission_check: false,
             services: Vec::new(),
             version: String::new(),
             annotations: Bytes::new(),

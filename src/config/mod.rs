@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::approval::BatchPolicy;
+use crate::gate::ids::OwnerName;
 use crate::gate::limits::Limits;
 use crate::gate::permission::{Aliases, Mode};
 use crate::gate::schema::{SchemaDialect, SchemaOptions, UnknownProperties};
@@ -149,6 +150,9 @@ pub struct PermissionsConfig {
     pub ask: Vec<String>,
     /// Deny rules besides those of the files. Default none.
     pub deny: Vec<String>,
+    /// Executors whose tools may let their own calls run by their permission check. Never counts for a
+    /// dangerous tool. Default none.
+    pub trusted_executors: Vec<String>,
     /// Names that rules may use for tools, e.g. `Bash = ["run_shell"]`. Default none.
     pub aliases: Aliases,
 }
@@ -176,6 +180,12 @@ pub struct TurnConfig {
     pub cancel_grace_ms: u32,
     /// How often a call is sent at most. Default 3. Zero is refused.
     pub attempts_max: u32,
+    /// For a tool's own permission check to answer; then the call must be asked. Default 2 000. Zero is
+    /// refused.
+    pub check_timeout_ms: u64,
+    /// For an executor to say what a call's paths are; then allow rules for paths do not hold. Default
+    /// 2 000. Zero is refused.
+    pub facts_timeout_ms: u64,
     /// Silence after which readers get a heartbeat. Default 15 000.
     pub heartbeat_ms: u64,
     /// How long a cancellation is remembered for a turn that was not seen yet. Default 60 000.
@@ -290,6 +300,7 @@ impl Default for PermissionsConfig {
             allow: Vec::new(),
             ask: Vec::new(),
             deny: Vec::new(),
+            trusted_executors: Vec::new(),
             aliases: Aliases::new(),
         }
     }
@@ -301,6 +312,8 @@ impl Default for TurnConfig {
             queue_timeout_ms: 30_000,
             cancel_grace_ms: 5_000,
             attempts_max: 3,
+            check_timeout_ms: 2_000,
+            facts_timeout_ms: 2_000,
             heartbeat_ms: 15_000,
             early_cancel_ms: 60_000,
             mint_call_ids: false,
@@ -359,6 +372,8 @@ impl Config {
                 u64::from(self.registry.default_timeout_ms),
             ),
             ("turn.attempts_max", u64::from(self.turn.attempts_max)),
+            ("turn.check_timeout_ms", self.turn.check_timeout_ms),
+            ("turn.facts_timeout_ms", self.turn.facts_timeout_ms),
             ("stream.ping_interval_ms", self.stream.ping_interval_ms),
             ("stream.ping_misses", u64::from(self.stream.ping_misses)),
             ("retention.turns_days", u64::from(self.retention.turns_days)),
@@ -378,6 +393,7 @@ impl Config {
         }
         self.dialects()?;
         self.mode()?;
+        self.trusted_executors()?;
         Ok(())
     }
 
@@ -392,6 +408,18 @@ impl Config {
                 "must be `plan`, `default`, `accept_edits` or `auto`",
             )
         })
+    }
+
+    /// Executors whose tools may let their own calls run.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfRange`]: a name can stand for no executor.
+    pub fn trusted_executors(&self) -> Result<Vec<OwnerName>, ConfigError> {
+        let names = self.permissions.trusted_executors.iter();
+        let parsed = names.map(|name| OwnerName::parse(name));
+        parsed
+            .collect::<Result<_, _>>()
+            .map_err(|error| out_of_range("permissions.trusted_executors", &error.to_string()))
     }
 
     /// Dialects that tools may use.
@@ -446,6 +474,8 @@ impl Config {
             resume_window_ms: self.stream.resume_window_ms,
             cancel_grace_ms: self.turn.cancel_grace_ms,
             attempts_max: self.turn.attempts_max,
+            check_timeout_ms: self.turn.check_timeout_ms,
+            facts_timeout_ms: self.turn.facts_timeout_ms,
         }
     }
 }

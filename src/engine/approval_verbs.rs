@@ -13,10 +13,8 @@ use super::verbs::answer;
 use super::{Engine, EngineError};
 use crate::gate::approval::{self, Approval, DecideError, Deciding, Outcome};
 use crate::gate::ids::{ApprovalId, SessionId};
-use crate::gate::json::Document;
-use crate::gate::permission::CommandSubject;
 use crate::gate::record::{StoredTurn, TurnSpec};
-use crate::gate::turn::{Decided, Input, command_in};
+use crate::gate::turn::{Decided, Input};
 use crate::store::{StoreError, TurnFilter};
 
 /// Turns of a session that one page of decided approvals looks at.
@@ -149,14 +147,14 @@ impl Engine {
                     problem: "the decision cannot be recorded".to_owned(),
                 }));
             }
-            let command = self.edited_command(&turn, id, &deciding).await;
+            let answers = self.ask_about_edit(&turn, id, &deciding).await;
             let decided = Decided {
                 call,
                 first_grant: turn
                     .session
                     .reserve_grants(deciding.candidates.len().max(1)),
                 deciding: deciding.clone(),
-                command,
+                answers,
             };
             if let Some(outcome) = hand_over(&turn, decided).await {
                 turn.session.use_now(self.now());
@@ -169,26 +167,6 @@ impl Engine {
             true => Outcome::Refused(shown.approval, DecideError::NotPending),
             false => approval::compare(&shown.approval, &deciding),
         })
-    }
-
-    /// The command in edited arguments, cut up on the thread for that.
-    async fn edited_command(
-        &self,
-        turn: &Turn,
-        id: &ApprovalId,
-        deciding: &Deciding,
-    ) -> Option<CommandSubject> {
-        if deciding.edited.is_empty() {
-            return None;
-        }
-        let shown = self.approvals.get(id)?;
-        let registry = self.directory.registry();
-        let tool = registry
-            .look_up(&shown.approval.tool.name, turn.spec.toolset())?
-            .clone();
-        let document = Document::parse_object(&deciding.edited, &self.json_limits).ok()?;
-        let text = command_in(&tool, &document)?;
-        Some(self.analyser.read(text).await)
     }
 }
 

@@ -9,6 +9,7 @@ mod approvals;
 mod events;
 mod explain;
 mod inbox;
+mod inquiries;
 mod policy;
 mod recovery;
 mod rule_book;

@@ -254,6 +254,7 @@ impl TurnTask {
                 Effect::Announce(_)
                 | Effect::ShowApprovals(_)
                 | Effect::Analyse(_)
+                | Effect::Inquire(_)
                 | Effect::Expect(_)
                 | Effect::Dispatch(_)
                 | Effect::Withdraw(_)
@@ -284,6 +285,9 @@ impl TurnTask {
                 self.engine.pool.acknowledge(&execution, attempt);
             }
             Effect::Analyse(analyse) => self.analyse(analyse),
+            Effect::Inquire(inquiry) => {
+                self.engine.pool.inquire(*inquiry, self.turn.inbox.clone());
+            }
             Effect::Finish => self.turn.log.end(),
             // Those that lead to something are performed where that is kept.
             Effect::Persist { .. } | Effect::Claim(_) | Effect::Grant(_) | Effect::Answer(_) => {}

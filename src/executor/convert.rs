@@ -13,13 +13,16 @@ use super::session::StreamSettings;
 use crate::gate::event::{OutputChannel, OutputChunk, Progress};
 use crate::gate::ids::{ExecutionId, ToolName};
 use crate::gate::limits::Limits;
+use crate::gate::record::TurnSpec;
 use crate::gate::refusal::{CallError, ErrorLayer};
 use crate::gate::registry::Registration;
 use crate::gate::result::{
     Content, Media, Resource, ResourceBody, ResourceLink, ToolResult, cut_text,
 };
 use crate::gate::schema::SchemaDialect;
-use crate::gate::tool::{DeclaredSubject, Kind, Risk, SubjectKind, ToolDefinition, ToolWarning};
+use crate::gate::tool::{
+    DeclaredSubject, Kind, Risk, SubjectKind, Tool, ToolDefinition, ToolWarning,
+};
 use crate::gate::turn::{CancelReason, Dispatch, RejectReason, Reply, Withdraw};
 use crate::pb::v1 as pb;
 
@@ -39,6 +42,29 @@ fn reference(execution: &ExecutionId, attempt: u32) -> Option<pb::ExecutionRef> 
     })
 }
 
+/// What a handler may know of a call.
+pub(super) fn call_context(turn: &TurnSpec, tool: &Tool, cwd: Option<String>) -> pb::CallContext {
+    let request = &turn.request;
+    let session = request.session.to_string();
+    pb::CallContext {
+        session_id: session.clone(),
+        run_id: request.run.to_string(),
+        turn_id: request.turn.to_string(),
+        batch_call_id: turn.batch.to_string(),
+        state: Some(pb::SessionState {
+            schema_version: 0,
+            session_id: session,
+            metadata_json: Bytes::new(),
+        }),
+        services: tool.definition.services.clone(),
+        cwd: cwd.unwrap_or_default(),
+        trace: request.trace.as_ref().map(|trace| pb::TraceContext {
+            traceparent: trace.parent.clone(),
+            tracestate: trace.state.clone(),
+        }),
+    }
+}
+
 /// The message of a dispatch, and its size on the wire in bytes.
 pub(super) fn execute_request(
     dispatch: Dispatch,
@@ -46,11 +72,6 @@ pub(super) fn execute_request(
     prints: bool,
 ) -> (pb::ConnectResponse, usize) {
     let request = &dispatch.turn.request;
-    let trace = request.trace.as_ref().map(|trace| pb::TraceContext {
-        traceparent: trace.parent.clone(),
-        tracestate: trace.state.clone(),
-    });
-    let session = request.session.to_string();
     let call_id = request
         .calls
         .get(dispatch.call.get())
@@ -62,20 +83,7 @@ pub(super) fn execute_request(
         call_id: call_id.unwrap_or_default(),
         arguments_json: dispatch.arguments.text,
         arguments_digest: Bytes::copy_from_slice(&dispatch.arguments.digest.0),
-        context: Some(pb::CallContext {
-            session_id: session.clone(),
-            run_id: request.run.to_string(),
-            turn_id: request.turn.to_string(),
-            batch_call_id: dispatch.turn.batch.to_string(),
-            state: Some(pb::SessionState {
-                schema_version: 0,
-                session_id: session,
-                metadata_json: Bytes::new(),
-            }),
-            services: dispatch.tool.definition.services.clone(),
-            cwd: String::new(),
-            trace,
-        }),
+        context: Some(call_context(&dispatch.turn, &dispatch.tool, dispatch.cwd)),
         deadline_at_ms: context.now_ms.saturating_add(dispatch.timeout_ms),
         timeout_ms: ms32(dispatch.timeout_ms),
         output_credit_bytes: if prints { context.output_credit } else { 0 },
@@ -333,6 +341,7 @@ pub(crate) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
         timeout_ms: definition.timeout_ms,
         max_concurrency: definition.max_concurrency,
         supports_cancellation: definition.supports_cancellation,
+        has_permission_check: definition.has_permission_check,
         services: definition.services,
         version: definition.version,
         annotations: definition.annotations_json,

@@ -80,6 +80,7 @@ pub(super) fn greet(
             max_message_bytes,
             resumes: resumable && has(pb::ExecutorCapability::Resume),
             prints: has(pb::ExecutorCapability::Output),
+            resolves_facts: has(pb::ExecutorCapability::ResolveFacts),
             sdk: sdk.name,
             sdk_version: sdk.version,
             language: sdk.language,

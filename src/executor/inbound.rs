@@ -2,10 +2,10 @@
 //!
 //! Whatever comes, the stream goes on unless the peer makes nonsense a habit. Never waits.
 
-use super::convert;
 use super::pool::{Heard, ResultStatus, Word};
 use super::session::{Session, Sessions, active, now};
 use super::session_end::SessionEnd;
+use super::{convert, convert_inquiry};
 use crate::gate::ids::{ExecutionId, ToolName};
 use crate::pb::v1 as pb;
 use pb::connect_request::Body;
@@ -59,6 +59,8 @@ impl Session {
                 return Ok(());
             }
             Some(Body::CancelAck(_)) => return Ok(()),
+            Some(Body::PermissionCheckResult(result)) => return self.take_word(sessions, result),
+            Some(Body::ResolveFactsResult(result)) => return self.take_facts(sessions, result),
             Some(Body::Ping(ping)) => {
                 self.say(pb::connect_response::Body::Pong(pb::Pong {
                     nonce: ping.nonce,
@@ -153,6 +155,42 @@ impl Session {
             | ResultStatus::Late
             | ResultStatus::Stale => Ok(()),
         }
+    }
+
+    /// What a tool says of a call.
+    fn take_word(
+        &mut self,
+        sessions: &Sessions,
+        mut result: pb::PermissionCheckResult,
+    ) -> Result<(), SessionEnd> {
+        let id = std::mem::take(&mut result.check_id);
+        let word = convert_inquiry::tool_word(result, &sessions.limits);
+        let from = (&self.about.owner, &self.about.instance);
+        match sessions.pool.tool_checked(from, &id, word) {
+            true => Ok(()),
+            false => self.nobody_waits(&id),
+        }
+    }
+
+    /// What a call's paths are.
+    fn take_facts(
+        &mut self,
+        sessions: &Sessions,
+        result: pb::ResolveFactsResult,
+    ) -> Result<(), SessionEnd> {
+        let facts = convert_inquiry::facts(result.facts, &sessions.limits);
+        let from = (&self.about.owner, &self.about.instance);
+        match sessions
+            .pool
+            .facts_resolved(from, &result.request_id, facts)
+        {
+            true => Ok(()),
+            false => self.nobody_waits(&result.request_id),
+        }
+    }
+
+    fn nobody_waits(&mut self, id: &str) -> Result<(), SessionEnd> {
+        self.notice("answer_unknown", "nobody waits for this answer", id)
     }
 
     fn take_pong(&mut self, sessions: &Sessions, pong: pb::Pong) -> Result<(), SessionEnd> {

@@ -5,6 +5,7 @@
 //! over a restart.
 
 mod convert;
+mod convert_inquiry;
 mod directory;
 mod handshake;
 mod inbound;
@@ -19,6 +20,7 @@ use crate::gate::turn::Input;
 
 pub(crate) use convert::definition as read_definition;
 pub use convert::tool_result;
+pub use convert_inquiry::{mode_number, source_number};
 pub use directory::{Directory, RegistryJournal};
 pub use handshake::NameBinding;
 pub use lanes::{LaneStream, Lanes};

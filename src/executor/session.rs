@@ -176,6 +176,7 @@ impl Sessions {
             capabilities: vec![
                 pb::ExecutorCapability::Resume as i32,
                 pb::ExecutorCapability::Output as i32,
+                pb::ExecutorCapability::ResolveFacts as i32,
             ],
             registrations: registrations.iter().map(convert::registration).collect(),
             in_flight: handshake::decisions(greeting.listed_refs, decided),

@@ -109,6 +109,8 @@ pub struct Approval {
     pub digest: Digest,
     /// Why it is asked.
     pub ground: Ground,
+    /// The tool's own words, if its check asked. Empty: none.
+    pub tool_reason: String,
     /// What could be granted for the session. Empty: nothing.
     pub candidates: Vec<GrantCandidate>,
     /// The session's mode when it began to wait.

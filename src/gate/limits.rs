@@ -109,6 +109,15 @@ limits! {
     in_flight_max: 1_024, "count", 100_000;
     /// Most calls that wait for a slot, over all executors. Default 4 096.
     waiting_calls_max: 4_096, "count", 1_000_000;
+    /// Most questions about calls that one executor has not answered. Beyond it nobody is asked.
+    /// Default 256.
+    executor_questions_max: 256, "count", 2_048;
+    /// Most paths of one call that its executor is asked about; with more it is not asked. Default 256.
+    call_facts_max: 256, "count", 4_096;
+    /// Longest path that an executor says. A longer one counts as not known. Default 4 KiB.
+    fact_bytes_max: 4 * KIB, "bytes", 64 * KIB;
+    /// Longest reason that a tool gives for what it says of a call, then cut. Default 1 KiB.
+    check_reason_bytes_max: KIB, "bytes", 16 * KIB;
     /// Largest piece of output. Default 64 KiB.
     output_chunk_bytes_max: 64 * KIB, "bytes", MIB;
     /// Output of one call that may be on its way at once. Default 256 KiB.

@@ -65,6 +65,14 @@ pub enum Refusal {
         /// The mode.
         mode: &'static str,
     },
+    /// The tool's own check said no.
+    #[error("{}", refused_by_tool(name, message))]
+    DeniedByTool {
+        /// The tool.
+        name: String,
+        /// What the tool tells the model. Empty: nothing.
+        message: String,
+    },
     /// It had to be asked and nobody can answer.
     #[error("tool `{name}` needs an approval and no approver is available")]
     ApprovalUnavailable {
@@ -157,6 +165,13 @@ pub enum Refusal {
     StoreUnavailable,
 }
 
+fn refused_by_tool(name: &str, message: &str) -> String {
+    match message.is_empty() {
+        true => format!("tool `{name}` does not do that"),
+        false => message.to_owned(),
+    }
+}
+
 fn refused_by_user(name: &str, message: &str) -> String {
     match message.is_empty() {
         true => format!("the user did not let tool `{name}` run"),
@@ -208,6 +223,7 @@ impl Refusal {
             Refusal::ToolChanged { .. } => "tool_changed",
             Refusal::DeniedByRule(_) => "tool_denied_by_rule",
             Refusal::DeniedByMode { .. } => "tool_denied_by_mode",
+            Refusal::DeniedByTool { .. } => "tool_denied_by_tool",
             Refusal::ApprovalUnavailable { .. } => "approval_unavailable",
             Refusal::DeniedByUser { .. } => "tool_denied_by_user",
             Refusal::ApprovalExpired { .. } => "approval_expired",
@@ -237,6 +253,7 @@ impl Refusal {
             | Refusal::ResultTooLarge { .. } => ErrorLayer::Tool,
             Refusal::DeniedByRule(_)
             | Refusal::DeniedByMode { .. }
+            | Refusal::DeniedByTool { .. }
             | Refusal::ApprovalUnavailable { .. }
             | Refusal::DeniedByUser { .. }
             | Refusal::ApprovalExpired { .. }
@@ -364,6 +381,7 @@ pub const RESERVED_CODES: &[&str] = &[
     "result_invalid",
     "tool_denied_by_rule",
     "tool_denied_by_mode",
+    "tool_denied_by_tool",
     "tool_denied_by_user",
     "tool_batch_rejected",
     "approval_expired",

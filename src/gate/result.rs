@@ -153,6 +153,8 @@ pub enum NotExecuted {
     DeniedByRule,
     /// The mode forbids it.
     DeniedByMode,
+    /// The tool's own permission check denied.
+    DeniedByTool,
     /// The arguments did not pass.
     InvalidCall,
     /// No such tool.

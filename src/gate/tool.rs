@@ -152,6 +152,8 @@ pub struct ToolDefinition {
     pub max_concurrency: u32,
     /// Stops early when told to.
     pub supports_cancellation: bool,
+    /// Wants to be asked before each call.
+    pub has_permission_check: bool,
     /// Ids of services that the handler may use.
     pub services: Vec<String>,
     /// The author's version.
@@ -466,6 +468,7 @@ fn digest_of(definition: &ToolDefinition) -> Digest {
         "description": definition.description,
         "dialect": definition.dialect.as_str(),
         "exclusive": definition.exclusive,
+        "has_permission_check": definition.has_permission_check,
         "idempotent": definition.idempotent,
         "kind": definition.kind.as_str(),
         "max_concurrency": definition.max_concurrency,
@@ -532,6 +535,10 @@ pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'
         (
             "supports_cancellation",
             before.supports_cancellation != after.supports_cancellation,
+        ),
+        (
+            "has_permission_check",
+            before.has_permission_check != after.has_permission_check,
         ),
         ("services", before.services != after.services),
         ("version", before.version != after.version),

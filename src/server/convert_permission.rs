@@ -17,6 +17,8 @@ use crate::gate::permission::{
 use crate::gate::result::cut_text;
 use crate::pb::v1::{self as pb, DecisionStage};
 
+pub(crate) use crate::executor::{mode_number, source_number};
+
 /// Longest rule in a message, in bytes.
 pub(super) const RULE_BYTES_MAX: usize = 1024;
 /// Longest word of a stage for people, in bytes, then cut: a command may be as long as arguments.
@@ -119,17 +121,18 @@ impl Named {
     }
 }
 
-/// The stage of one word. Hooks and the tool's own check have none.
+/// The stage of one word. Hooks have none.
 pub(super) fn stage(step: &Step) -> DecisionStage {
     match (&step.because, step.stage) {
-        (Because::Hook | Because::ToolCheck, _) => DecisionStage::Unspecified,
+        (Because::Hook, _) => DecisionStage::Unspecified,
+        (Because::ToolCheck, _) => DecisionStage::ToolCheck,
         (Because::Grant { .. }, _) => DecisionStage::Grant,
         (Because::SkipPermission, _) => DecisionStage::SkipPermission,
         (_, Stage::Deny) => DecisionStage::DenyRule,
         (_, Stage::Ask) => DecisionStage::AskRule,
         (_, Stage::Unclear) => DecisionStage::SafetyFloor,
         (_, Stage::ModeBlock) => DecisionStage::ModeBlock,
-        (_, Stage::ToolCheck) => DecisionStage::Unspecified,
+        (_, Stage::ToolCheck) => DecisionStage::ToolCheck,
         (_, Stage::Allow) => DecisionStage::AllowRule,
         (_, Stage::ModeAndRisk) => DecisionStage::ModeDefault,
         (_, Stage::Approver) => DecisionStage::NoApprover,
@@ -183,7 +186,7 @@ const STAGES: [(Stage, &[DecisionStage]); 8] = [
     (Stage::Ask, &[DecisionStage::AskRule]),
     (Stage::Unclear, &[DecisionStage::SafetyFloor]),
     (Stage::ModeBlock, &[DecisionStage::ModeBlock]),
-    (Stage::ToolCheck, &[]),
+    (Stage::ToolCheck, &[DecisionStage::ToolCheck]),
     (
         Stage::Allow,
         &[
@@ -200,16 +203,16 @@ const STAGES: [(Stage, &[DecisionStage]); 8] = [
 pub(super) fn steps(answer: &Answer, sight: Sight) -> Vec<pb::DecisionStep> {
     let mut steps = vec![silent(DecisionStage::Validation)];
     for (own, names) in STAGES {
-        let said = || answer.steps.iter().filter(|step| step.stage == own);
         for name in names {
             let before = steps.len();
-            let words = said().filter(|step| stage(step) == *name);
+            let words = answer.steps.iter().filter(|step| stage(step) == *name);
             steps.extend(words.map(|step| decision_step(step, sight)));
             if steps.len() == before {
                 steps.push(silent(*name));
             }
         }
-        let nameless = said().filter(|step| stage(step) == DecisionStage::Unspecified);
+        let said = answer.steps.iter().filter(|step| step.stage == own);
+        let nameless = said.filter(|step| stage(step) == DecisionStage::Unspecified);
         steps.extend(nameless.map(|step| decision_step(step, sight)));
     }
     steps
@@ -417,17 +420,6 @@ pub(crate) fn effect(verdict: Verdict) -> i32 {
     effect as i32
 }
 
-/// A mode's number.
-pub(crate) fn mode_number(mode: Mode) -> i32 {
-    let mode = match mode {
-        Mode::Plan => pb::Mode::Plan,
-        Mode::Default => pb::Mode::Default,
-        Mode::AcceptEdits => pb::Mode::AcceptEdits,
-        Mode::Auto => pb::Mode::Auto,
-    };
-    mode as i32
-}
-
 /// The mode of a number. None: not set.
 pub(crate) fn mode(number: i32) -> Option<Mode> {
     match pb::Mode::try_from(number) {
@@ -437,21 +429,6 @@ pub(crate) fn mode(number: i32) -> Option<Mode> {
         Ok(pb::Mode::AcceptEdits) => Some(Mode::AcceptEdits),
         Ok(pb::Mode::Auto) => Some(Mode::Auto),
     }
-}
-
-/// A source's number.
-pub(crate) fn source_number(source: Source) -> i32 {
-    let source = match source {
-        Source::Policy => pb::RuleSource::PolicySettings,
-        Source::User => pb::RuleSource::UserSettings,
-        Source::Project => pb::RuleSource::ProjectSettings,
-        Source::Local => pb::RuleSource::LocalSettings,
-        Source::Flag => pb::RuleSource::FlagSettings,
-        Source::CliArg => pb::RuleSource::CliArg,
-        Source::Command => pb::RuleSource::Command,
-        Source::Session => pb::RuleSource::Session,
-    };
-    source as i32
 }
 
 /// The word of a source's number. Empty: of none that is known here.

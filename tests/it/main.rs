@@ -29,6 +29,7 @@ mod json_schema_suite;
 mod limits;
 mod panel;
 mod panel_desk;
+mod permission_checks;
 mod permissions;
 mod policy;
 mod provider;

@@ -314,6 +314,7 @@ fn every_field_of_a_definition_changes_its_digest() {
         |it| it.timeout_ms = Some(120_000),
         |it| it.max_concurrency = 1,
         |it| it.supports_cancellation = false,
+        |it| it.has_permission_check = true,
         |it| it.services.reverse(),
         |it| it.services = vec!["one,two".to_owned()],
         |it| it.version.push('1'),

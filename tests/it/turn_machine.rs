@@ -5,6 +5,7 @@
 mod asking;
 mod cancelling;
 mod changing;
+mod checking;
 mod deadlines;
 mod deciding;
 mod dispatching;
@@ -16,6 +17,7 @@ mod losing;
 mod random;
 mod recovering;
 mod replies;
+mod resolving;
 mod states;
 pub(crate) mod tools;
 mod world;

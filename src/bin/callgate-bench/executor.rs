@@ -166,6 +166,8 @@ impl Joined {
                 | Heard::ResultAck(_)
                 | Heard::Cancel(_)
                 | Heard::OutputCredit(_)
+                | Heard::PermissionCheck(_)
+                | Heard::ResolveFacts(_)
                 | Heard::Pong(_)
                 | Heard::DrainStarted(_)
                 | Heard::GoAway(_)
@@ -231,6 +233,8 @@ impl Joined {
                 | Heard::ResultAck(_)
                 | Heard::Cancel(_)
                 | Heard::OutputCredit(_)
+                | Heard::PermissionCheck(_)
+                | Heard::ResolveFacts(_)
                 | Heard::Pong(_)
                 | Heard::ToolUpdateResult(_)
                 | Heard::DrainStarted(_) => continue,

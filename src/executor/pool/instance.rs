@@ -10,6 +10,7 @@ use crate::gate::ids::{ExecutionId, InstanceId, OwnerName, ToolName};
 use crate::gate::result::Digest;
 use crate::gate::tool::{SharedTool, Tool};
 
+use super::inquire::Question;
 use super::{Inner, Pool, count};
 
 /// How many finished executions an instance remembers, to tell a repeated result from a foreign one.
@@ -45,6 +46,8 @@ pub(crate) struct Joining {
     pub(crate) resumes: bool,
     /// Takes output credit.
     pub(crate) prints: bool,
+    /// Says what paths are.
+    pub(crate) resolves_facts: bool,
     /// Its software, for people.
     pub(crate) sdk: String,
     pub(crate) sdk_version: String,
@@ -64,6 +67,10 @@ pub(super) struct Instance {
     /// Executions nobody waits for, whose handlers may still run: they keep their slots.
     pub(super) forgotten: BTreeMap<(ExecutionId, u32), ToolName>,
     pub(super) recent: VecDeque<(ExecutionId, u32)>,
+    /// Questions that it has not answered, by id.
+    pub(super) questions: BTreeMap<String, Question>,
+    /// How many questions it was ever asked.
+    pub(super) asked: u64,
     /// Left alone until then, in Unix milliseconds.
     pub(super) pause_until: u64,
     pub(super) connected_at: u64,
@@ -81,6 +88,8 @@ impl Instance {
             tools: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             recent: VecDeque::new(),
+            questions: BTreeMap::new(),
+            asked: 0,
             pause_until: 0,
             connected_at: now,
             last_seen: now,

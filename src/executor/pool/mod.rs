@@ -5,6 +5,7 @@
 //! decides what a loss or a late word means for the call: it says what is known.
 
 mod claim;
+mod inquire;
 mod instance;
 mod resume;
 mod stage;

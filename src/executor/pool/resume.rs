@@ -51,9 +51,10 @@ impl Pool {
         let (owner, instance) = (joining.owner.clone(), joining.instance.clone());
         let key = (owner.clone(), instance.clone());
         let resumes = joining.resumes;
-        let before = inner.instances.remove(&key);
-        if let Some(before) = &before {
+        let mut before = inner.instances.remove(&key);
+        if let Some(before) = &mut before {
             session_end::dismiss(&before.about.link.lanes, SessionEnd::Superseded);
+            before.lose_questions();
         }
         let mut joined = Instance::new(joining, now);
         if let (Some(before), true) = (before, listed.is_some()) {
@@ -88,6 +89,7 @@ impl Pool {
         if at.about.link.connection != link.connection {
             return false;
         }
+        at.lose_questions();
         let leaves = at.state == InstanceState::Draining && at.busy == 0;
         if at.about.resumes && !leaves {
             at.state = InstanceState::Reconnecting;

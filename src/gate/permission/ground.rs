@@ -107,7 +107,10 @@ impl Answer {
                 }
             }
             Because::Hook => GroundKind::Hook,
-            Because::ToolCheck => GroundKind::ToolCheck,
+            Because::ToolCheck => {
+                "what the tool itself says of such a call".clone_into(&mut ground.message);
+                GroundKind::ToolCheck
+            }
             Because::SkipPermission => GroundKind::SkipPermission,
             Because::NoApprover => {
                 "nobody can be asked".clone_into(&mut ground.message);

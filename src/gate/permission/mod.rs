@@ -15,6 +15,7 @@ mod examples;
 mod expiry;
 mod grants;
 mod ground;
+mod hearsay;
 mod host_pattern;
 mod index;
 mod lint;
@@ -44,6 +45,7 @@ pub use grants::{
     Given, Grant, GrantError, GrantId, GrantedTool, Grants, NewGrant, Revoked, Scope,
 };
 pub use ground::{Ground, GroundKind};
+pub use hearsay::{Facts, PathFact, ToolWord};
 pub use lint::{Lint, LintKind, ToolInfo};
 pub use mode::{Mode, ModeBounds, Modes, verdict as mode_verdict};
 pub use order::{
@@ -61,6 +63,7 @@ pub use subject::{Case, CommandSubject, PathSubject, Place, Separator, Subject, 
 use std::sync::Arc;
 
 use super::approval::Consent;
+use super::ids::OwnerName;
 
 /// What decides besides the call itself, as it is at one step.
 #[derive(Debug, Clone)]
@@ -71,6 +74,16 @@ pub struct Permissions {
     pub mode: Mode,
     /// What the configuration says about lifting.
     pub settings: Settings,
+    /// Executors whose own `allow` counts.
+    pub trusted_executors: Arc<[OwnerName]>,
+}
+
+impl Permissions {
+    /// Whether what this executor's tools allow counts.
+    #[must_use]
+    pub fn trusts(&self, executor: &OwnerName) -> bool {
+        self.trusted_executors.contains(executor)
+    }
 }
 
 impl Default for Permissions {
@@ -80,6 +93,7 @@ impl Default for Permissions {
             policy: Arc::default(),
             mode: Mode::Default,
             settings: Settings::default(),
+            trusted_executors: Arc::default(),
         }
     }
 }

@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::input::{CancelReason, CheckedArguments};
+use super::inquire::FactsAsked;
 use crate::gate::admission::RequestedCall;
 use crate::gate::approval::Approval;
 use crate::gate::call::CallState;
 use crate::gate::event::{CallMoved, Progress};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
-use crate::gate::permission::CommandSubject;
+use crate::gate::permission::{CommandSubject, Facts, ToolWord};
 use crate::gate::result::CallResult;
 use crate::gate::tool::SharedTool;
 
@@ -91,6 +92,14 @@ pub(super) struct Call {
     pub(super) command: Option<CommandSubject>,
     /// Its command is being analysed.
     pub(super) is_analysed_now: bool,
+    /// What its paths really are. None: not asked yet, or its tool is about no paths.
+    pub(super) facts: Option<Facts>,
+    /// Its paths are being resolved.
+    pub(super) facts_asked: Option<FactsAsked>,
+    /// What its tool says of it. None: not asked yet, or the tool has no check.
+    pub(super) word: Option<ToolWord>,
+    /// Its tool is being asked; until when the answer counts.
+    pub(super) word_until: Option<UnixMillis>,
     /// What an approver is asked, or was.
     pub(super) approval: Option<Arc<Approval>>,
     /// May run, and waits for its batch.
@@ -121,6 +130,10 @@ impl Call {
             reports: Reports::default(),
             command: None,
             is_analysed_now: false,
+            facts: None,
+            facts_asked: None,
+            word: None,
+            word_until: None,
             approval: None,
             is_held: false,
         }
@@ -177,7 +190,8 @@ impl Call {
         let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
         let report = self.reports.held.as_ref().map(|_| self.reports.next_at);
         let expiry = self.expires_at();
-        let due = [self.place_deadline(), stopping, report, expiry];
+        let inquiry = self.inquiry_deadline();
+        let due = [self.place_deadline(), stopping, report, expiry, inquiry];
         due.into_iter().flatten().min()
     }
 

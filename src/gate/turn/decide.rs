@@ -7,7 +7,7 @@
 use super::call::Call;
 use super::effect::{Durability, Effect};
 use super::input::{Cancel, CancelScope, CheckedArguments};
-use super::judge::{Case, Wanted};
+use super::judge::{Case, Wanted, refused};
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::approval::{
@@ -16,7 +16,8 @@ use crate::gate::approval::{
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::json::Document;
 use crate::gate::permission::{
-    Approver, CommandSubject, Given, Grant, GrantCandidate, GrantId, NewGrant, Verdict,
+    Approver, CommandSubject, Facts, Given, Grant, GrantCandidate, GrantId, NewGrant, ToolWord,
+    Verdict,
 };
 use crate::gate::record::Record;
 use crate::gate::refusal::Refusal;
@@ -32,8 +33,19 @@ pub struct Decided {
     pub deciding: Deciding,
     /// The first of the names that grants of this decision get.
     pub first_grant: GrantId,
-    /// The command in the edited arguments, cut up.
+    /// What others say of the edited arguments.
+    pub answers: Answers,
+}
+
+/// What others say of a call's arguments.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answers {
+    /// The command in them, cut up.
     pub command: Option<CommandSubject>,
+    /// What their paths are. None: nobody was asked.
+    pub facts: Option<Facts>,
+    /// What the tool says. None: nobody answered.
+    pub word: Option<ToolWord>,
 }
 
 impl TurnMachine {
@@ -175,11 +187,12 @@ impl TurnMachine {
         let arguments = edited(call, &decided, view)?;
         let before = (
             call.arguments.replace(arguments.clone()),
-            std::mem::replace(&mut call.command, decided.command),
+            call.replace_answers(decided.answers),
         );
         let denied = denies(call, now, view);
         if let Some(why) = denied {
-            (call.arguments, call.command) = before;
+            call.arguments = before.0;
+            call.replace_answers(before.1);
             return Err(DecideError::EditInvalid(why));
         }
         decision.edited = Some(arguments.text);
@@ -308,17 +321,22 @@ fn edited(
     })
 }
 
-/// Why the rules or the mode deny the call as it is now. None: they do not.
+impl Call {
+    /// Puts what others say of other arguments in place of what they said. Returns that.
+    fn replace_answers(&mut self, answers: Answers) -> Answers {
+        Answers {
+            command: std::mem::replace(&mut self.command, answers.command),
+            facts: std::mem::replace(&mut self.facts, answers.facts),
+            word: std::mem::replace(&mut self.word, answers.word),
+        }
+    }
+}
+
+/// Why the rules, the mode or the tool deny the call as it is now. None: they do not.
 fn denies(call: &Call, now: UnixMillis, view: &View<'_>) -> Option<String> {
     let tool = call.tool.as_ref()?;
-    let case = Case {
-        call,
-        tool,
-        view,
-        now,
-        approver: Approver::Expected,
-    };
+    let case = Case::new(call, tool, view, now, Approver::Expected);
     let (answer, _) = case.judge(Wanted::Answer);
     let denied = answer.verdict == Verdict::Deny;
-    denied.then(|| super::judge::refused(tool, &answer).refusal.to_string())
+    denied.then(|| refused(call, tool, &answer).refusal.to_string())
 }

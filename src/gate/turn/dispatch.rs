@@ -199,6 +199,7 @@ impl TurnMachine {
             tool,
             turn: self.spec.clone(),
             arguments,
+            cwd: view.session.cwd.map(str::to_owned),
             timeout_ms,
         }));
     }

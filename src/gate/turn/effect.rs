@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::input::{CancelReason, CheckedArguments};
 use crate::gate::approval::{Approval, Outcome};
 use crate::gate::event::Event;
-use crate::gate::ids::{CallIndex, ExecutionId};
-use crate::gate::permission::{Grant, Permit};
+use crate::gate::ids::{CallIndex, ExecutionId, UnixMillis};
+use crate::gate::permission::{Grant, Mode, PathFact, Permit, Source};
 use crate::gate::record::{Record, TurnSpec};
 use crate::gate::tool::SharedTool;
 
@@ -29,6 +31,8 @@ pub enum Effect {
     Announce(Event),
     /// Cut a command up. Answered by `CommandAnalysed`, whatever becomes of it.
     Analyse(Analyse),
+    /// Ask an executor about a call. Answered by `FactsResolved` or `ToolChecked`, or not in time.
+    Inquire(Box<Inquiry>),
     /// Find an executor with room. Answered by `Claimed`, at once or later.
     Claim(Claim),
     /// Expect an executor to come back with a call that was sent before a restart. Answered by
@@ -74,6 +78,55 @@ pub struct Analyse {
     pub text: String,
 }
 
+/// A question about a call, for a process that runs its tool.
+#[derive(Debug, Clone)]
+pub struct Inquiry {
+    /// The call.
+    pub call: CallIndex,
+    /// The tool.
+    pub tool: SharedTool,
+    /// The turn that the call belongs to.
+    pub turn: Arc<TurnSpec>,
+    /// What was checked, in dispatch form.
+    pub arguments: Bytes,
+    /// The session's working directory.
+    pub cwd: Option<String>,
+    /// When an answer is too late.
+    pub until: UnixMillis,
+    /// The same as a span from now, in milliseconds.
+    pub timeout_ms: u64,
+    /// What is asked.
+    pub about: About,
+}
+
+/// What an executor is asked about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// What these arguments mean on its machine.
+    Facts {
+        /// Where they stand.
+        pointers: Vec<String>,
+    },
+    /// What the tool itself says.
+    Check {
+        /// The session's mode.
+        mode: Mode,
+        /// What is known of its paths.
+        facts: Vec<PathFact>,
+        /// What allows it so far.
+        matched: Option<Matched>,
+    },
+}
+
+/// A rule or grant that allows a call, as its tool is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matched {
+    /// As written.
+    pub rule: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
 /// A call that looks for an executor.
 #[derive(Debug, Clone)]
 pub struct Claim {
@@ -117,6 +170,8 @@ pub struct Dispatch {
     pub turn: Arc<TurnSpec>,
     /// What was checked.
     pub arguments: CheckedArguments,
+    /// The session's working directory. None: none was set.
+    pub cwd: Option<String>,
     /// Longest execution, in milliseconds, from now.
     pub timeout_ms: u64,
 }

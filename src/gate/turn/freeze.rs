@@ -15,7 +15,7 @@ use crate::gate::approval::{self, Approval, ApprovalState, BatchPolicy, Decision
 use crate::gate::call::CallState;
 use crate::gate::event::Event;
 use crate::gate::ids::{CallIndex, UnixMillis};
-use crate::gate::permission::{Approver, Ground, Verdict};
+use crate::gate::permission::{Approver, Check, Ground, ToolWord, Verdict};
 use crate::gate::record::Record;
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
@@ -66,6 +66,7 @@ impl TurnMachine {
             kind: tool.definition.kind,
             arguments: arguments.text.clone(),
             ground: ask.answer.ground(case_revision(view)),
+            tool_reason: tool_reason(call),
             candidates: ask.candidates,
             mode: ask.answer.mode,
             created_at: now,
@@ -196,13 +197,7 @@ impl TurnMachine {
                 self.supersede(position, now);
                 continue;
             }
-            let case = Case {
-                call,
-                tool: &tool,
-                view,
-                now,
-                approver: Approver::Expected,
-            };
+            let case = Case::new(call, &tool, view, now, Approver::Expected);
             let (answer, _) = case.judge(Wanted::Answer);
             match answer.verdict {
                 Verdict::Ask => {}
@@ -324,6 +319,13 @@ impl TurnMachine {
             (None, true) | (Some(_), false) => {}
         }
     }
+}
+
+/// The tool's own words, if its check asked.
+fn tool_reason(call: &Call) -> String {
+    let asks = |word: &&ToolWord| matches!(word.check, Check::Ask | Check::AskFirm);
+    let word = call.word.as_ref().filter(asks);
+    word.map(|word| word.for_user.clone()).unwrap_or_default()
 }
 
 fn is_safe(call: &Call) -> bool {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::decide::Decided;
 use crate::gate::event::{Attempt, OutputChunk, Progress, RunSummary};
 use crate::gate::ids::{CallIndex, InstanceId};
-use crate::gate::permission::CommandSubject;
+use crate::gate::permission::{CommandSubject, PathFact, ToolWord};
 use crate::gate::result::ToolResult;
 
 /// One thing that the outside world did.
@@ -25,6 +25,20 @@ pub enum Input {
         call: CallIndex,
         /// What became of it.
         command: Box<CommandSubject>,
+    },
+    /// An executor said what paths are, as [`Effect::Inquire`](super::Effect::Inquire) asked.
+    FactsResolved {
+        /// The call.
+        call: CallIndex,
+        /// What it knows. Empty: nothing, or nobody can be asked.
+        facts: Vec<PathFact>,
+    },
+    /// A tool said what it thinks of a call, as [`Effect::Inquire`](super::Effect::Inquire) asked.
+    ToolChecked {
+        /// The call.
+        call: CallIndex,
+        /// What it says. None: nobody can be asked, or who was is gone.
+        word: Option<Box<ToolWord>>,
     },
     /// Too many calls wait for executors; this one does not.
     QueueFull(CallIndex),

@@ -1,68 +1,25 @@
 //! Stage F: may the call run, by rules, mode, risk, grants and consent?
 //!
-//! Asked when the turn decides, whenever anything of that changes, and again before every send. Never
-//! keeps an answer: a permit is used up by the dispatch that it was made for.
+//! Asked when the turn decides, whenever anything of that changes, and again before every send. What
+//! others said of the call is used each time anew. Never keeps an answer of its own: a permit is used up
+//! by the dispatch that it was made for.
 
 use super::call::{Call, Place};
-use super::effect::{Analyse, Effect};
+use super::inquire::each_path;
 use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::approval::ApprovalState;
-use crate::gate::ids::{CallIndex, UnixMillis};
-use crate::gate::json::Document;
+use crate::gate::ids::UnixMillis;
+use crate::gate::json::{Document, Value};
 use crate::gate::permission::{
-    self, Answer, Approver, Because, Check, CommandSubject, GrantCandidate, GrantedTool, Hook,
-    Permit, Situation, Subject, Verdict,
+    self, Answer, Approver, Because, Check, GrantCandidate, GrantedTool, Hook, Permit, Settings,
+    Situation, Subject, Verdict,
 };
 use crate::gate::record::TurnSpec;
 use crate::gate::refusal::{Refusal, RuleDenial};
 use crate::gate::result::NotExecuted;
 use crate::gate::tool::Tool;
-
-impl TurnMachine {
-    /// Has the commands of the calls cut up. False: there are none, so all can be decided now.
-    pub(super) fn ask_for_analysis(&mut self, view: &View<'_>) -> bool {
-        let mut asked = Vec::new();
-        for call in &mut self.calls {
-            let matters = call.is_open() && call.refusal.is_none() && call.command.is_none();
-            if matters && let Some(text) = command_of(call, view) {
-                call.is_analysed_now = true;
-                asked.push(Effect::Analyse(Analyse {
-                    call: call.index,
-                    text,
-                }));
-            }
-        }
-        let any = !asked.is_empty();
-        self.act.append(&mut asked);
-        any
-    }
-
-    /// A command was cut up. The last one lets the batch be decided.
-    pub(super) fn on_command_analysed(
-        &mut self,
-        now: UnixMillis,
-        index: CallIndex,
-        command: CommandSubject,
-        view: &View<'_>,
-    ) {
-        let Some(call) = self.calls.get_mut(index.get()) else {
-            return;
-        };
-        if !std::mem::take(&mut call.is_analysed_now) {
-            return;
-        }
-        call.command = Some(command);
-        if !self
-            .calls
-            .iter()
-            .any(|call| call.is_open() && call.is_analysed_now)
-        {
-            self.decide_all(now, view);
-        }
-    }
-}
 
 impl TurnMachine {
     /// Ends every call that is refused, freezes the batch if any must be asked, and lets the others go.
@@ -92,13 +49,7 @@ impl TurnMachine {
             true => Approver::Expected,
             false => view.session.approver,
         };
-        let case = Case {
-            call,
-            tool: &tool,
-            view,
-            now,
-            approver,
-        };
+        let case = Case::new(call, &tool, view, now, approver);
         let (answer, candidates) = case.judge(Wanted::Candidates);
         match answer.verdict {
             Verdict::Ask if !is_asked_already => {
@@ -129,7 +80,10 @@ impl TurnMachine {
     ) {
         let ground = answer.ground(case_revision(view));
         self.close_by(position, now, ApprovalState::Denied, ground);
-        let refused = refused(tool, answer);
+        let Some(call) = self.calls.get(position) else {
+            return;
+        };
+        let refused = refused(call, tool, answer);
         self.end(position, now, End::refused(refused.refusal, refused.why));
     }
 }
@@ -145,14 +99,6 @@ pub(super) fn case_revision(view: &View<'_>) -> u64 {
     view.permissions.policy.revision()
 }
 
-/// The command of a call whose tool runs commands that this gate can read.
-fn command_of(call: &Call, view: &View<'_>) -> Option<String> {
-    let tool = call.tool.as_ref()?;
-    // Most tools run no commands: their arguments need not be read again.
-    tool.definition.subject.as_ref()?;
-    command_in(tool, &document_of(call, view)?)
-}
-
 /// The command in the arguments of a tool that runs commands which this gate can read.
 pub fn command_in(tool: &Tool, arguments: &Document) -> Option<String> {
     let declared = tool.definition.subject.as_ref()?;
@@ -163,7 +109,7 @@ pub fn command_in(tool: &Tool, arguments: &Document) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn document_of(call: &Call, view: &View<'_>) -> Option<Document> {
+pub(super) fn document_of(call: &Call, view: &View<'_>) -> Option<Document> {
     let arguments = call.arguments.as_ref()?;
     // They were read before; nothing was kept, since most calls never need it.
     Document::parse_object(&arguments.text, view.json).ok()
@@ -179,18 +125,12 @@ pub(super) fn permit(
 ) -> Result<Permit, Refused> {
     let consent = call.approval.as_ref().zip(call.arguments.as_ref());
     let consent = consent.and_then(|(approval, arguments)| approval.consent(spec, &arguments.text));
-    let case = Case {
-        call,
-        tool,
-        view,
-        now,
-        approver: match consent {
-            Some(_) => Approver::Expected,
-            None => Approver::None,
-        },
+    let approver = match consent {
+        Some(_) => Approver::Expected,
+        None => Approver::None,
     };
-    let (answer, _) = case.judge(Wanted::Answer);
-    permission::permit(answer, consent).map_err(|answer| refused(tool, &answer))
+    let (answer, _) = Case::new(call, tool, view, now, approver).judge(Wanted::Answer);
+    permission::permit(answer, consent).map_err(|answer| refused(call, tool, &answer))
 }
 
 /// Whether what could be granted is wanted beside the answer.
@@ -207,9 +147,29 @@ pub(super) struct Case<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) now: UnixMillis,
     pub(super) approver: Approver,
+    /// What the tool's own check says.
+    pub(super) check: Check,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    /// The call as it is decided now, with everything that was said of it.
+    pub(super) fn new(
+        call: &'a Call,
+        tool: &'a Tool,
+        view: &'a View<'a>,
+        now: UnixMillis,
+        approver: Approver,
+    ) -> Self {
+        Self {
+            check: call.check(tool),
+            call,
+            tool,
+            view,
+            now,
+            approver,
+        }
+    }
+
     /// What rules, mode and grants say; for a call that must be asked, what could be granted.
     pub(super) fn judge(&self, wanted: Wanted) -> (Answer, Vec<GrantCandidate>) {
         let Case {
@@ -222,7 +182,9 @@ impl Case<'_> {
             || !view.permissions.policy.is_empty();
         let document = matters.then(|| document_of(call, view)).flatten();
         let root = document.as_ref().map(Document::root);
-        let subject = Subject::of_call(definition.subject.as_ref(), root, call.command.as_ref());
+        let declared = definition.subject.as_ref();
+        let mut subject = Subject::of_call(declared, root, call.command.as_ref());
+        add_facts(&mut subject, call, tool, root, view.session.cwd);
         let granted = granted_tool(tool);
         let place = permission::Place {
             cwd: view.session.cwd.map(str::to_owned),
@@ -246,9 +208,12 @@ impl Case<'_> {
             },
             grants: view.session.grants,
             hook: Hook::default(),
-            check: Check::default(),
+            check: self.check,
             approver: self.approver,
-            settings: view.permissions.settings,
+            settings: Settings {
+                executor_is_trusted: view.permissions.trusts(&tool.owner),
+                ..view.permissions.settings
+            },
         };
         let answer = permission::decide_call(&asked, &situation);
         let candidates = match (answer.verdict, wanted) {
@@ -269,7 +234,7 @@ pub(super) fn granted_tool(tool: &Tool) -> GrantedTool {
     }
 }
 
-pub(super) fn refused(tool: &Tool, answer: &Answer) -> Refused {
+pub(super) fn refused(call: &Call, tool: &Tool, answer: &Answer) -> Refused {
     let name = tool.definition.name.to_string();
     match &answer.decided_by.because {
         Because::Rule(rule) | Because::Untried(rule) => Refused {
@@ -289,6 +254,16 @@ pub(super) fn refused(tool: &Tool, answer: &Answer) -> Refused {
             },
             why: NotExecuted::DeniedByMode,
         },
+        Because::ToolCheck if answer.verdict == Verdict::Deny => {
+            let word = call.word.as_ref();
+            Refused {
+                refusal: Refusal::DeniedByTool {
+                    name,
+                    message: word.map(|word| word.for_model.clone()).unwrap_or_default(),
+                },
+                why: NotExecuted::DeniedByTool,
+            }
+        }
         // Nothing else denies yet; whatever it is, it asks for somebody who is not there.
         Because::NoApprover
         | Because::Grant { .. }
@@ -299,5 +274,27 @@ pub(super) fn refused(tool: &Tool, answer: &Answer) -> Refused {
             refusal: Refusal::ApprovalUnavailable { name },
             why: NotExecuted::ApprovalUnavailable,
         },
+    }
+}
+
+/// Puts beside each path what its executor says that it is.
+fn add_facts(
+    subject: &mut Subject,
+    call: &Call,
+    tool: &Tool,
+    arguments: Option<Value<'_>>,
+    cwd: Option<&str>,
+) {
+    let declared = tool.definition.subject.as_ref();
+    let (Subject::Paths(paths), Some(facts), Some(declared)) = (subject, &call.facts, declared)
+    else {
+        return;
+    };
+    let Some(value) = arguments.and_then(|root| root.pointer(&declared.pointer)) else {
+        return;
+    };
+    for (path, (pointer, given)) in paths.iter_mut().zip(each_path(value, &declared.pointer)) {
+        let canonical = facts.canonical(cwd, &pointer, given);
+        path.canonical = canonical.map(str::to_owned);
     }
 }

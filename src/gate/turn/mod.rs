@@ -3,7 +3,7 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `judge`, `freeze`, `decide`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for
+//! them: `look`, `inquire`, `judge`, `freeze`, `decide`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for
 //! what follows a restart.
 
 mod call;
@@ -13,6 +13,7 @@ mod dispatch;
 mod effect;
 mod freeze;
 mod input;
+mod inquire;
 mod judge;
 mod look;
 mod recover;
@@ -22,11 +23,14 @@ mod settle;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub use decide::Decided;
-pub use effect::{Analyse, Claim, Dispatch, Durability, Effect, Expect, Withdraw};
+pub use decide::{Answers, Decided};
+pub use effect::{
+    About, Analyse, Claim, Dispatch, Durability, Effect, Expect, Inquiry, Matched, Withdraw,
+};
 pub use input::{
     Cancel, CancelReason, CancelScope, CheckedArguments, Claimed, Input, Proof, RejectReason, Reply,
 };
+pub use inquire::{keep_about, paths_in};
 pub use judge::command_in;
 
 use super::approval::Approval;
@@ -54,6 +58,10 @@ pub struct TurnSettings {
     pub cancel_grace_ms: u32,
     /// How often a call is sent at most.
     pub attempts_max: u32,
+    /// For a tool to say what it thinks of a call. Then the call must be asked.
+    pub check_timeout_ms: u64,
+    /// For an executor to say what a call's paths are. Then nobody knows.
+    pub facts_timeout_ms: u64,
 }
 
 /// The session of a turn, as it is at one step.
@@ -115,6 +123,8 @@ pub struct TurnMachine {
     ended_now: Vec<CallIndex>,
     /// Some call may run and waits for its batch.
     has_held: bool,
+    /// The calls are not decided yet: something about them is awaited.
+    is_undecided: bool,
     /// Since when only people are awaited.
     suspended_since: Option<UnixMillis>,
     /// How long only people were awaited before that, in milliseconds.
@@ -151,6 +161,7 @@ impl TurnMachine {
             ended: false,
             ended_now: Vec::new(),
             has_held: false,
+            is_undecided: false,
             suspended_since: None,
             suspended_ms: 0,
             changed: Vec::new(),
@@ -234,6 +245,10 @@ impl TurnMachine {
             Input::CommandAnalysed { call, command } => {
                 self.on_command_analysed(now, call, *command, view);
             }
+            Input::FactsResolved { call, facts } => {
+                self.on_facts_resolved(now, call, facts, view);
+            }
+            Input::ToolChecked { call, word } => self.on_tool_checked(call, word.map(|word| *word)),
             Input::QueueFull(call) => self.on_queue_full(now, call),
             Input::DispatchUnrecorded(calls) => self.on_dispatch_unrecorded(now, &calls),
             Input::ExecutorAccepted { of, queued } => self.on_accepted(now, of, queued),
@@ -249,6 +264,7 @@ impl TurnMachine {
             Input::ToolsChanged => self.on_tools_changed(now, view),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
+        self.decide_when_answered(now, view);
         // Whatever ended may have made room for the next.
         self.let_go();
         self.claim_ready(now, view);
@@ -267,9 +283,7 @@ impl TurnMachine {
             self.on_cancel(now, &cancel);
             return;
         }
-        if !self.ask_for_analysis(view) {
-            self.decide_all(now, view);
-        }
+        self.inquire_all(now, view);
     }
 
     fn announce_accepted(&mut self) {

@@ -80,9 +80,7 @@ impl TurnMachine {
                 self.expect(position, instance, now, view);
             }
         }
-        if !self.ask_for_analysis(view) {
-            self.decide_all(now, view);
-        }
+        self.inquire_all(now, view);
     }
 
     /// Looks at a call that another process may have sent without a word on the disk.

@@ -140,6 +140,7 @@ impl TurnMachine {
         };
         let index = call.index;
         self.pass_report_on(index, now);
+        self.stop_asking(position, now, view);
         let Some(call) = self.calls.get(position) else {
             return;
         };

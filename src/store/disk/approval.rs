@@ -127,6 +127,8 @@ pub(super) struct Approval {
     created_at: u64,
     #[prost(uint64, optional, tag = "11")]
     expires_at: Option<u64>,
+    #[prost(string, tag = "12")]
+    tool_reason: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -436,6 +438,7 @@ pub(super) fn approval_to(approval: &gate::Approval) -> Approval {
         mode: numbers::mode_to(approval.mode),
         created_at: approval.created_at.0,
         expires_at: approval.expires_at.map(|at| at.0),
+        tool_reason: approval.tool_reason.clone(),
     }
 }
 
@@ -450,6 +453,7 @@ pub(super) fn approval_from(approval: Approval) -> Result<Arc<gate::Approval>, U
         arguments: approval.arguments,
         digest: digest_from(&approval.digest)?,
         ground: ground_from(ground)?,
+        tool_reason: approval.tool_reason,
         candidates: candidates.collect::<Result<_, _>>()?,
         mode: numbers::mode_from(approval.mode)?,
         created_at: UnixMillis(approval.created_at),

@@ -365,6 +365,7 @@ fn tool_of(tool: super::Tool) -> Result<RestoredTool, Unreadable> {
             timeout_ms: tool.timeout_ms,
             max_concurrency: tool.max_concurrency,
             supports_cancellation: tool.supports_cancellation,
+            has_permission_check: tool.has_permission_check,
             services: tool.services,
             version: tool.version,
             annotations: tool.annotations,

@@ -421,6 +421,7 @@ fn write_tool(wire: &mut Wire<'_>, tool: &RestoredTool) {
         });
     }
     wire.flag(19, definition.skip_permission);
+    wire.flag(20, definition.has_permission_check);
 }
 
 fn write_toolset(wire: &mut Wire<'_>, toolset: &Toolset) {

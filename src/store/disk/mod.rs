@@ -373,6 +373,8 @@ struct Tool {
     subject: Option<Subject>,
     #[prost(bool, tag = "19")]
     skip_permission: bool,
+    #[prost(bool, tag = "20")]
+    has_permission_check: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -85,6 +85,7 @@ numbers! {
         NotExecuted::ApprovalExpired = 9,
         NotExecuted::BatchRejected = 10,
         NotExecuted::AnsweredByApprover = 11,
+        NotExecuted::DeniedByTool = 12,
     }
     "effect" CallEffect, effect_to, effect_from {
         CallEffect::NotExecuted = 1,

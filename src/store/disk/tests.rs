@@ -271,6 +271,7 @@ impl Source<'_> {
                     NotExecuted::ApprovalExpired,
                     NotExecuted::BatchRejected,
                     NotExecuted::AnsweredByApprover,
+                    NotExecuted::DeniedByTool,
                 ];
                 match source.newest && source.flag() {
                     true => source.pick(&later),
@@ -371,6 +372,7 @@ impl Source<'_> {
                 timeout_ms: self.option(Self::number32),
                 max_concurrency: self.number32(),
                 supports_cancellation: self.flag(),
+                has_permission_check: self.later(Self::flag),
                 services: self.list(Self::text),
                 version: self.text(),
                 annotations: self.bytes(),

@@ -29,10 +29,11 @@ fn decided(answer: &Answer) -> Value {
     })
 }
 
-/// The stage of a vector as the wire calls it. Hooks and a tool's own check have no name there.
+/// The stage of a vector as the wire calls it. Hooks have no name there.
 fn stage(told: &Told) -> &'static str {
     match (told.stage.as_str(), told.why.as_deref()) {
-        (_, Some("hook" | "tool_check")) => "unspecified",
+        (_, Some("hook")) => "unspecified",
+        (_, Some("tool_check")) => "tool_check",
         ("deny", _) => "deny_rule",
         ("ask", _) => "ask_rule",
         ("unclear", _) => "safety_floor",
@@ -101,6 +102,7 @@ fn every_stage_is_told_in_its_order_also_where_it_said_nothing() {
         "ask_rule",
         "safety_floor",
         "mode_block",
+        "tool_check",
         "allow_rule",
         "grant",
         "skip_permission",

@@ -215,6 +215,7 @@ pub(crate) fn tools(registry: &mut Registry, names: &[&str], description: &str) 
         timeout_ms: None,
         max_concurrency: 0,
         supports_cancellation: true,
+        has_permission_check: false,
         services: vec![String::from("files")],
         version: String::from("1"),
         annotations: Bytes::new(),

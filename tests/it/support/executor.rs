@@ -190,6 +190,56 @@ impl Executor {
         .await
     }
 
+    /// The next question for a tool about a call.
+    pub(crate) async fn checks(&mut self) -> pb::PermissionCheckRequest {
+        self.hear_some("a question for a tool", |heard| {
+            let Heard::PermissionCheck(request) = heard else {
+                return None;
+            };
+            Some(request.clone())
+        })
+        .await
+    }
+
+    /// Says what the tool thinks.
+    pub(crate) async fn verdict(&self, check_id: &str, verdict: pb::PermissionCheckVerdict) {
+        self.say(Word::PermissionCheckResult(pb::PermissionCheckResult {
+            check_id: check_id.to_owned(),
+            verdict: verdict as i32,
+            reason_for_user: "for the user".to_owned(),
+            reason_for_model: "for the model".to_owned(),
+        }))
+        .await;
+    }
+
+    /// The next question about paths.
+    pub(crate) async fn resolves(&mut self) -> pb::ResolveFactsRequest {
+        self.hear_some("a question about paths", |heard| {
+            let Heard::ResolveFacts(request) = heard else {
+                return None;
+            };
+            Some(request.clone())
+        })
+        .await
+    }
+
+    /// Says what paths are: (pointer, value, canonical).
+    pub(crate) async fn facts(&self, request_id: &str, facts: &[(&str, &str, &str)]) {
+        let facts = facts
+            .iter()
+            .map(|(pointer, value, canonical)| pb::SubjectFact {
+                pointer: (*pointer).to_owned(),
+                value: (*value).to_owned(),
+                canonical: (*canonical).to_owned(),
+                ..pb::SubjectFact::default()
+            });
+        self.say(Word::ResolveFactsResult(pb::ResolveFactsResult {
+            request_id: request_id.to_owned(),
+            facts: facts.collect(),
+        }))
+        .await;
+    }
+
     /// What became of a result.
     pub(crate) async fn acked(&mut self) -> pb::ResultAckStatus {
         self.hear_some("an acknowledgement", |heard| {

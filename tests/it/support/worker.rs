@@ -181,6 +181,8 @@ impl Session<'_> {
             Heard::Cancel(cancel) => self.stop(cancel.execution.as_ref()),
             Heard::Ping(ping) => vec![Word::Pong(pb::Pong { nonce: ping.nonce })],
             Heard::OutputCredit(_)
+            | Heard::PermissionCheck(_)
+            | Heard::ResolveFacts(_)
             | Heard::Pong(_)
             | Heard::ToolUpdateResult(_)
             | Heard::DrainStarted(_)

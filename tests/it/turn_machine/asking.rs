@@ -9,7 +9,7 @@ use callgate::gate::approval::{
 use callgate::gate::call::CallState;
 use callgate::gate::permission::{Approver, GrantId, Mode, Verdict};
 use callgate::gate::tool::{Risk, ToolDefinition};
-use callgate::gate::turn::{CancelScope, Decided, Effect, Input};
+use callgate::gate::turn::{Answers, CancelScope, Decided, Effect, Input};
 
 use super::drive::{Turn, paper};
 use super::judging::rules;
@@ -52,7 +52,7 @@ pub(super) fn decided(turn: &Turn, id: &str, deciding: Deciding) -> Input {
         call: turn.index(id),
         deciding,
         first_grant: GrantId(7),
-        command: None,
+        answers: Answers::default(),
     }))
 }
 

@@ -173,12 +173,15 @@ impl Paper {
                 resume_window_ms: 500,
                 cancel_grace_ms: 50,
                 attempts_max: self.attempts_max,
+                check_timeout_ms: 200,
+                facts_timeout_ms: 300,
             },
             permissions: Permissions::default(),
             approver: Approver::None,
             approval_ttl_ms: 0,
             approvals_room: 100,
             grants: Grants::default(),
+            cwd: None,
             session_mode: None,
             now: 0,
             transcript: String::new(),
@@ -199,6 +202,8 @@ pub(crate) struct Turn {
     pub(crate) approval_ttl_ms: u64,
     pub(crate) approvals_room: usize,
     pub(crate) grants: Grants,
+    /// Working directory of the session. To begin with: none.
+    pub(crate) cwd: Option<&'static str>,
     /// None: the mode of the permissions.
     pub(crate) session_mode: Option<Mode>,
     now: u64,
@@ -220,7 +225,7 @@ impl Turn {
                 grants: &self.grants,
                 approver: self.approver,
                 approval_ttl_ms: self.approval_ttl_ms,
-                cwd: None,
+                cwd: self.cwd,
                 approvals_room: self.approvals_room,
             },
         };
@@ -243,6 +248,11 @@ impl Turn {
             .iter()
             .map(|effect| lines::effect(spec, effect))
             .collect()
+    }
+
+    /// Takes larger arguments than to begin with, in bytes.
+    pub(crate) fn allow_arguments_of(&mut self, bytes_max: usize) {
+        self.json.bytes_max = bytes_max;
     }
 
     pub(crate) fn transcript(&self) -> &str {

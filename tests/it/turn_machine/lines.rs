@@ -8,7 +8,7 @@ use callgate::gate::event::{Event, TurnCompleted};
 use callgate::gate::ids::{CallIndex, ExecutionId};
 use callgate::gate::record::{Record, TurnSpec};
 use callgate::gate::result::{CallOutcome, CallResult};
-use callgate::gate::turn::{CancelScope, Durability, Effect, Input, Reply};
+use callgate::gate::turn::{About, CancelScope, Durability, Effect, Input, Reply};
 
 fn call(spec: &TurnSpec, index: CallIndex) -> String {
     let calls = &spec.request.calls;
@@ -53,6 +53,14 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
             }))
         ),
         Input::CommandAnalysed { call: index, .. } => format!("analysed {}", call(spec, *index)),
+        Input::FactsResolved { call: index, facts } => {
+            format!("resolved {}: {}", call(spec, *index), facts.len())
+        }
+        Input::ToolChecked { call: index, word } => {
+            let said = word.as_ref().map(|word| snake(format!("{:?}", word.check)));
+            let said = said.unwrap_or_else(|| "nothing".to_owned());
+            format!("checked {}: {said}", call(spec, *index))
+        }
         Input::QueueFull(index) => format!("queue full for {}", call(spec, *index)),
         Input::DispatchUnrecorded(calls) => format!(
             "dispatch unrecorded {}",
@@ -126,6 +134,25 @@ pub(crate) fn effect(spec: &TurnSpec, effect: &Effect) -> String {
         Effect::Announce(event) => format!("announce {}", self::event(spec, event)),
         Effect::Analyse(analyse) => {
             format!("analyse {} {:?}", call(spec, analyse.call), analyse.text)
+        }
+        Effect::Inquire(inquiry) => {
+            let asked = call(spec, inquiry.call);
+            match &inquiry.about {
+                About::Facts { pointers } => format!("resolve {asked} {}", pointers.join(" ")),
+                About::Check {
+                    mode,
+                    facts,
+                    matched,
+                } => {
+                    let facts = facts.iter().map(|fact| fact.canonical.clone());
+                    let matched = matched.as_ref().map_or("-", |matched| &matched.rule);
+                    let facts = list(facts);
+                    format!(
+                        "check {asked} {} matched={matched} [{facts}]",
+                        mode.as_str()
+                    )
+                }
+            }
         }
         Effect::Claim(claim) => format!("claim {}", call(spec, claim.call)),
         Effect::Expect(expect) => format!(

@@ -33,6 +33,7 @@ pub(crate) fn definition(name: &str) -> ToolDefinition {
         timeout_ms: None,
         max_concurrency: 0,
         supports_cancellation: true,
+        has_permission_check: false,
         services: Vec::new(),
         version: String::new(),
         annotations: Bytes::new(),

@@ -283,8 +283,8 @@ impl World {
                     }
                 }
                 Effect::Announce(event) => self.announced(event),
-                // None of the tools here runs commands.
-                Effect::Analyse(analyse) => panic!("{:?} is analysed", analyse.text),
+                // None of the tools here runs commands, or has paths or a check of its own.
+                Effect::Analyse(_) | Effect::Inquire(_) => panic!("asked about"),
                 Effect::Claim(claim) => self.claim(claim.call.get()),
                 Effect::Expect(expect) => {
                     let known = &mut self.known[expect.call.get()];
@@ -344,6 +344,7 @@ impl World {
             Effect::Grant(_)
             | Effect::Answer(_)
             | Effect::Analyse(_)
+            | Effect::Inquire(_)
             | Effect::Claim(_)
             | Effect::Expect(_)
             | Effect::Dispatch(_)

@@ -7,7 +7,7 @@ use callgate::gate::approval::{ApprovalState, Choice, Deciding, Outcome};
 use callgate::gate::ids::CallIndex;
 use callgate::gate::permission::{GrantId, Mode};
 use callgate::gate::result::{Digest, ToolResult};
-use callgate::gate::turn::{Decided, Input};
+use callgate::gate::turn::{Answers, Decided, Input};
 
 use super::world::World;
 
@@ -66,7 +66,7 @@ impl World {
             call: index,
             deciding,
             first_grant: GrantId(1),
-            command: None,
+            answers: Answers::default(),
         })));
         let after = self.decided.get(&index).copied();
         if !seen {

@@ -323,6 +323,9 @@ pub struct ToolDefinition {
     /// cancelled call waits out its grace time and ends with an unknown effect.
     #[prost(bool, tag = "15")]
     pub supports_cancellation: bool,
+    /// The executor wants to be asked before each call (PermissionCheckRequest).
+    #[prost(bool, tag = "16")]
+    pub has_permission_check: bool,
     /// Ids of the services that the handler may use in its own process. At most 64.
     #[prost(string, repeated, tag = "18")]
     pub services: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -532,10 +535,10 @@ pub struct CallTiming {
 /// `tool_argument_unknown` `tool_argument_invalid` `tool_changed`
 /// `tool_execution_failed` `result_too_large` `result_invalid`, and codes of the
 /// executor's own domain. PERMISSION: `tool_denied_by_rule` `tool_denied_by_mode`
-/// `tool_denied_by_user` `tool_batch_rejected` `approval_expired`
-/// `approval_unavailable`. CANCELLED: `tool_cancelled`. RUNTIME: `limit_exceeded`. TRANSPORT: `tool_unavailable`
-/// `tool_timeout` `tool_outcome_unknown` `executor_protocol_error`. STORE:
-/// `store_unavailable`.
+/// `tool_denied_by_tool` `tool_denied_by_user` `tool_batch_rejected`
+/// `approval_expired` `approval_unavailable`. CANCELLED: `tool_cancelled`. RUNTIME:
+/// `limit_exceeded`. TRANSPORT: `tool_unavailable` `tool_timeout`
+/// `tool_outcome_unknown` `executor_protocol_error`. STORE: `store_unavailable`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
     /// Stable code. An executor may send its own, `[a-z][a-z0-9_]{0,63}`, and
@@ -1055,6 +1058,8 @@ pub enum NotExecutedReason {
     CancelledBeforeStart = 10,
     /// An approver gave the result in the tool's place.
     AnsweredByApprover = 13,
+    /// The tool's own permission check denied.
+    DeniedByTool = 14,
     /// No executor took it in time, or the tool has changed.
     ToolUnavailable = 16,
 }
@@ -1076,6 +1081,7 @@ impl NotExecutedReason {
             Self::NotFound => "NOT_EXECUTED_REASON_NOT_FOUND",
             Self::CancelledBeforeStart => "NOT_EXECUTED_REASON_CANCELLED_BEFORE_START",
             Self::AnsweredByApprover => "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER",
+            Self::DeniedByTool => "NOT_EXECUTED_REASON_DENIED_BY_TOOL",
             Self::ToolUnavailable => "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE",
         }
     }
@@ -1095,6 +1101,7 @@ impl NotExecutedReason {
                 Some(Self::CancelledBeforeStart)
             }
             "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER" => Some(Self::AnsweredByApprover),
+            "NOT_EXECUTED_REASON_DENIED_BY_TOOL" => Some(Self::DeniedByTool),
             "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE" => Some(Self::ToolUnavailable),
             _ => None,
         }
@@ -1517,6 +1524,8 @@ pub enum DecisionStage {
     AskRule = 4,
     /// The mode forbids this kind.
     ModeBlock = 6,
+    /// The tool's own check.
+    ToolCheck = 7,
     /// An allow rule.
     AllowRule = 8,
     /// A grant.
@@ -1541,6 +1550,7 @@ impl DecisionStage {
             Self::SafetyFloor => "DECISION_STAGE_SAFETY_FLOOR",
             Self::AskRule => "DECISION_STAGE_ASK_RULE",
             Self::ModeBlock => "DECISION_STAGE_MODE_BLOCK",
+            Self::ToolCheck => "DECISION_STAGE_TOOL_CHECK",
             Self::AllowRule => "DECISION_STAGE_ALLOW_RULE",
             Self::Grant => "DECISION_STAGE_GRANT",
             Self::SkipPermission => "DECISION_STAGE_SKIP_PERMISSION",
@@ -1557,6 +1567,7 @@ impl DecisionStage {
             "DECISION_STAGE_SAFETY_FLOOR" => Some(Self::SafetyFloor),
             "DECISION_STAGE_ASK_RULE" => Some(Self::AskRule),
             "DECISION_STAGE_MODE_BLOCK" => Some(Self::ModeBlock),
+            "DECISION_STAGE_TOOL_CHECK" => Some(Self::ToolCheck),
             "DECISION_STAGE_ALLOW_RULE" => Some(Self::AllowRule),
             "DECISION_STAGE_GRANT" => Some(Self::Grant),
             "DECISION_STAGE_SKIP_PERMISSION" => Some(Self::SkipPermission),
@@ -1636,6 +1647,29 @@ pub struct RuleProblem {
     /// File and the rule's number in its list, or position in the request.
     #[prost(string, tag = "5")]
     pub origin: ::prost::alloc::string::String,
+}
+/// Something about an argument that only the executor's machine knows. Deny and
+/// ask rules match either form, allow rules need both. Without it, allow rules
+/// with a path do not match.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubjectFact {
+    /// Where in the arguments.
+    #[prost(string, tag = "1")]
+    pub pointer: ::prost::alloc::string::String,
+    /// The text found there, as in the arguments.
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+    /// Absolute, links and `..` resolved; the parent's if the last part does not
+    /// exist. At most 4 KiB; longer counts as empty. Empty: could not be told, see
+    /// `error`.
+    #[prost(string, tag = "3")]
+    pub canonical: ::prost::alloc::string::String,
+    /// Whether it exists. Absent: not looked.
+    #[prost(bool, optional, tag = "4")]
+    pub exists: ::core::option::Option<bool>,
+    /// Why `canonical` is empty. For people.
+    #[prost(string, tag = "5")]
+    pub error: ::prost::alloc::string::String,
 }
 /// What choice SESSION would store. Made by the sidecar, shown to the approver
 /// word for word, picked by id.
@@ -1953,6 +1987,10 @@ pub struct Approval {
     /// Why it is asked.
     #[prost(message, optional, tag = "18")]
     pub verdict: ::core::option::Option<PermissionVerdict>,
+    /// The tool's own words, if its check asked; hidden characters written as escapes.
+    /// Empty: none.
+    #[prost(string, tag = "19")]
+    pub tool_reason: ::prost::alloc::string::String,
     /// What can be chosen.
     #[prost(enumeration = "ApprovalChoice", repeated, tag = "20")]
     pub allowed_choices: ::prost::alloc::vec::Vec<i32>,
@@ -4945,7 +4983,7 @@ pub struct ConnectRequest {
     /// Exactly one.
     #[prost(
         oneof = "connect_request::Body",
-        tags = "1, 2, 3, 4, 5, 7, 8, 9, 14, 15, 16, 17, 19"
+        tags = "1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 14, 15, 16, 17, 19"
     )]
     pub body: ::core::option::Option<connect_request::Body>,
 }
@@ -4978,6 +5016,12 @@ pub mod connect_request {
         /// The handler has been told to stop.
         #[prost(message, tag = "9")]
         CancelAck(super::CancelAck),
+        /// Answers PermissionCheckRequest.
+        #[prost(message, tag = "10")]
+        PermissionCheckResult(super::PermissionCheckResult),
+        /// Answers ResolveFactsRequest.
+        #[prost(message, tag = "11")]
+        ResolveFactsResult(super::ResolveFactsResult),
         /// Are you there?
         #[prost(message, tag = "14")]
         Ping(super::Ping),
@@ -5005,7 +5049,7 @@ pub struct ConnectResponse {
     /// Exactly one.
     #[prost(
         oneof = "connect_response::Body",
-        tags = "1, 2, 3, 4, 5, 14, 15, 16, 18, 19, 20"
+        tags = "1, 2, 3, 4, 5, 10, 11, 14, 15, 16, 18, 19, 20"
     )]
     pub body: ::core::option::Option<connect_response::Body>,
 }
@@ -5029,6 +5073,12 @@ pub mod connect_response {
         /// You may print more.
         #[prost(message, tag = "5")]
         OutputCredit(super::OutputCredit),
+        /// What does the tool itself say?
+        #[prost(message, tag = "10")]
+        PermissionCheck(super::PermissionCheckRequest),
+        /// What do these arguments mean on your machine?
+        #[prost(message, tag = "11")]
+        ResolveFacts(super::ResolveFactsRequest),
         /// Are you there?
         #[prost(message, tag = "14")]
         Ping(super::Ping),
@@ -5355,6 +5405,103 @@ pub struct CancelAck {
     #[prost(bool, tag = "2")]
     pub unknown_execution: bool,
 }
+/// Asks a tool with `has_permission_check` about a call, before it is allowed.
+///
+/// Sent to one process that runs the tool, once its command and its facts are known.
+/// Not sent where a rule or the mode denies. Sent again for arguments that an
+/// approver edited, and after a restart of the sidecar. Takes no slot.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PermissionCheckRequest {
+    /// Returned in the answer.
+    #[prost(string, tag = "1")]
+    pub check_id: ::prost::alloc::string::String,
+    /// The tool.
+    #[prost(string, tag = "2")]
+    pub tool_name: ::prost::alloc::string::String,
+    /// Digest of its definition.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub tool_digest: ::prost::bytes::Bytes,
+    /// The call.
+    #[prost(string, tag = "4")]
+    pub call_id: ::prost::alloc::string::String,
+    /// As in ExecuteRequest.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub arguments_json: ::prost::bytes::Bytes,
+    /// As in ExecuteRequest.
+    #[prost(message, optional, tag = "6")]
+    pub context: ::core::option::Option<CallContext>,
+    /// The session's mode.
+    #[prost(enumeration = "Mode", tag = "7")]
+    pub mode: i32,
+    /// As far as they are known.
+    #[prost(message, repeated, tag = "8")]
+    pub facts: ::prost::alloc::vec::Vec<SubjectFact>,
+    /// The allow rule or grant that matches so far. Empty: none.
+    #[prost(string, tag = "9")]
+    pub matched_rule: ::prost::alloc::string::String,
+    /// Where that comes from. Unspecified: none matches.
+    #[prost(enumeration = "RuleSource", tag = "10")]
+    pub matched_source: i32,
+    /// The answer is awaited this long; then it counts as ASK. Default 2 000.
+    #[prost(uint32, tag = "11")]
+    pub timeout_ms: u32,
+}
+/// What the tool itself says about a call.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PermissionCheckResult {
+    /// From the request. Unknown, late, or of another stream: dropped with a Notice
+    /// `answer_unknown`.
+    #[prost(string, tag = "1")]
+    pub check_id: ::prost::alloc::string::String,
+    /// What it says.
+    #[prost(enumeration = "PermissionCheckVerdict", tag = "2")]
+    pub verdict: i32,
+    /// For the approver. At most 1 KiB, then cut. Shown as the tool's words.
+    #[prost(string, tag = "3")]
+    pub reason_for_user: ::prost::alloc::string::String,
+    /// For the model, with DENY. At most 1 KiB, then cut. Empty: a sentence of the
+    /// sidecar.
+    #[prost(string, tag = "4")]
+    pub reason_for_model: ::prost::alloc::string::String,
+}
+/// Asks what arguments mean on the executor's machine. Sent before rules with paths
+/// are tried, to one process that runs the tool and has RESOLVE_FACTS. Takes no slot.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResolveFactsRequest {
+    /// Returned in the answer.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// The tool.
+    #[prost(string, tag = "2")]
+    pub tool_name: ::prost::alloc::string::String,
+    /// The call.
+    #[prost(string, tag = "3")]
+    pub call_id: ::prost::alloc::string::String,
+    /// As in ExecuteRequest.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub arguments_json: ::prost::bytes::Bytes,
+    /// Which arguments, each a string. At most 256.
+    #[prost(string, repeated, tag = "5")]
+    pub pointers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The session's working directory, for relative paths. Empty: the executor's.
+    #[prost(string, tag = "6")]
+    pub cwd: ::prost::alloc::string::String,
+    /// The answer is awaited this long; then there are no facts. Default 2 000.
+    #[prost(uint32, tag = "7")]
+    pub timeout_ms: u32,
+}
+/// What arguments mean on the executor's machine.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResolveFactsResult {
+    /// From the request. Unknown, late, or of another stream: dropped with a Notice
+    /// `answer_unknown`.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// One per pointer. A missing one counts as not known, and so does one with
+    /// another `value` than the argument.
+    #[prost(message, repeated, tag = "2")]
+    pub facts: ::prost::alloc::vec::Vec<SubjectFact>,
+}
 /// Tools come, change or go. Sent by an executor at any time.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToolUpdate {
@@ -5413,6 +5560,8 @@ pub enum ExecutorCapability {
     Resume = 1,
     /// OutputChunk and OutputCredit.
     Output = 2,
+    /// ResolveFactsRequest.
+    ResolveFacts = 3,
 }
 impl ExecutorCapability {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -5424,6 +5573,7 @@ impl ExecutorCapability {
             Self::Unspecified => "EXECUTOR_CAPABILITY_UNSPECIFIED",
             Self::Resume => "EXECUTOR_CAPABILITY_RESUME",
             Self::Output => "EXECUTOR_CAPABILITY_OUTPUT",
+            Self::ResolveFacts => "EXECUTOR_CAPABILITY_RESOLVE_FACTS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -5432,6 +5582,7 @@ impl ExecutorCapability {
             "EXECUTOR_CAPABILITY_UNSPECIFIED" => Some(Self::Unspecified),
             "EXECUTOR_CAPABILITY_RESUME" => Some(Self::Resume),
             "EXECUTOR_CAPABILITY_OUTPUT" => Some(Self::Output),
+            "EXECUTOR_CAPABILITY_RESOLVE_FACTS" => Some(Self::ResolveFacts),
             _ => None,
         }
     }
@@ -5645,6 +5796,52 @@ impl CancelReason {
             "CANCEL_REASON_RUN_ENDED" => Some(Self::RunEnded),
             "CANCEL_REASON_DEADLINE" => Some(Self::Deadline),
             "CANCEL_REASON_SHUTDOWN" => Some(Self::Shutdown),
+            _ => None,
+        }
+    }
+}
+/// What a tool says about a call. Unknown: ASK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PermissionCheckVerdict {
+    /// Not set: ASK.
+    Unspecified = 0,
+    /// Must not run. Final.
+    Deny = 1,
+    /// Ask, unless something allows it.
+    Ask = 2,
+    /// Ask, whatever allows it.
+    AskFirm = 3,
+    /// May run. Counts as PASSTHROUGH unless the config trusts this executor, and
+    /// always for a dangerous tool.
+    Allow = 4,
+    /// No opinion.
+    Passthrough = 5,
+}
+impl PermissionCheckVerdict {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PERMISSION_CHECK_VERDICT_UNSPECIFIED",
+            Self::Deny => "PERMISSION_CHECK_VERDICT_DENY",
+            Self::Ask => "PERMISSION_CHECK_VERDICT_ASK",
+            Self::AskFirm => "PERMISSION_CHECK_VERDICT_ASK_FIRM",
+            Self::Allow => "PERMISSION_CHECK_VERDICT_ALLOW",
+            Self::Passthrough => "PERMISSION_CHECK_VERDICT_PASSTHROUGH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PERMISSION_CHECK_VERDICT_UNSPECIFIED" => Some(Self::Unspecified),
+            "PERMISSION_CHECK_VERDICT_DENY" => Some(Self::Deny),
+            "PERMISSION_CHECK_VERDICT_ASK" => Some(Self::Ask),
+            "PERMISSION_CHECK_VERDICT_ASK_FIRM" => Some(Self::AskFirm),
+            "PERMISSION_CHECK_VERDICT_ALLOW" => Some(Self::Allow),
+            "PERMISSION_CHECK_VERDICT_PASSTHROUGH" => Some(Self::Passthrough),
             _ => None,
         }
     }

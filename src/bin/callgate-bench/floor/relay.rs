@@ -100,6 +100,8 @@ impl Relay {
                 | Body::Rejected(_)
                 | Body::Abandoned(_)
                 | Body::CancelAck(_)
+                | Body::PermissionCheckResult(_)
+                | Body::ResolveFactsResult(_)
                 | Body::Pong(_)
                 | Body::CapacityUpdate(_)
                 | Body::DrainRequest(_),

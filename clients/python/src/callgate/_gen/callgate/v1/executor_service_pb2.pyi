@@ -1,4 +1,5 @@
 from . import errors_pb2 as _errors_pb2
+from . import permission_pb2 as _permission_pb2
 from . import stream_pb2 as _stream_pb2
 from . import types_pb2 as _types_pb2
 from google.protobuf.internal import containers as _containers
@@ -14,6 +15,7 @@ class ExecutorCapability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EXECUTOR_CAPABILITY_UNSPECIFIED: _ClassVar[ExecutorCapability]
     EXECUTOR_CAPABILITY_RESUME: _ClassVar[ExecutorCapability]
     EXECUTOR_CAPABILITY_OUTPUT: _ClassVar[ExecutorCapability]
+    EXECUTOR_CAPABILITY_RESOLVE_FACTS: _ClassVar[ExecutorCapability]
 
 class InFlightState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -56,9 +58,19 @@ class CancelReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CANCEL_REASON_RUN_ENDED: _ClassVar[CancelReason]
     CANCEL_REASON_DEADLINE: _ClassVar[CancelReason]
     CANCEL_REASON_SHUTDOWN: _ClassVar[CancelReason]
+
+class PermissionCheckVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PERMISSION_CHECK_VERDICT_UNSPECIFIED: _ClassVar[PermissionCheckVerdict]
+    PERMISSION_CHECK_VERDICT_DENY: _ClassVar[PermissionCheckVerdict]
+    PERMISSION_CHECK_VERDICT_ASK: _ClassVar[PermissionCheckVerdict]
+    PERMISSION_CHECK_VERDICT_ASK_FIRM: _ClassVar[PermissionCheckVerdict]
+    PERMISSION_CHECK_VERDICT_ALLOW: _ClassVar[PermissionCheckVerdict]
+    PERMISSION_CHECK_VERDICT_PASSTHROUGH: _ClassVar[PermissionCheckVerdict]
 EXECUTOR_CAPABILITY_UNSPECIFIED: ExecutorCapability
 EXECUTOR_CAPABILITY_RESUME: ExecutorCapability
 EXECUTOR_CAPABILITY_OUTPUT: ExecutorCapability
+EXECUTOR_CAPABILITY_RESOLVE_FACTS: ExecutorCapability
 IN_FLIGHT_STATE_UNSPECIFIED: InFlightState
 IN_FLIGHT_STATE_QUEUED: InFlightState
 IN_FLIGHT_STATE_RUNNING: InFlightState
@@ -86,9 +98,15 @@ CANCEL_REASON_TURN_CANCELLED: CancelReason
 CANCEL_REASON_RUN_ENDED: CancelReason
 CANCEL_REASON_DEADLINE: CancelReason
 CANCEL_REASON_SHUTDOWN: CancelReason
+PERMISSION_CHECK_VERDICT_UNSPECIFIED: PermissionCheckVerdict
+PERMISSION_CHECK_VERDICT_DENY: PermissionCheckVerdict
+PERMISSION_CHECK_VERDICT_ASK: PermissionCheckVerdict
+PERMISSION_CHECK_VERDICT_ASK_FIRM: PermissionCheckVerdict
+PERMISSION_CHECK_VERDICT_ALLOW: PermissionCheckVerdict
+PERMISSION_CHECK_VERDICT_PASSTHROUGH: PermissionCheckVerdict
 
 class ConnectRequest(_message.Message):
-    __slots__ = ("hello", "accepted", "result", "progress", "output", "rejected", "abandoned", "cancel_ack", "ping", "pong", "tool_update", "capacity_update", "drain_request")
+    __slots__ = ("hello", "accepted", "result", "progress", "output", "rejected", "abandoned", "cancel_ack", "permission_check_result", "resolve_facts_result", "ping", "pong", "tool_update", "capacity_update", "drain_request")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +115,8 @@ class ConnectRequest(_message.Message):
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_FIELD_NUMBER: _ClassVar[int]
     CANCEL_ACK_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_CHECK_RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESOLVE_FACTS_RESULT_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     PONG_FIELD_NUMBER: _ClassVar[int]
     TOOL_UPDATE_FIELD_NUMBER: _ClassVar[int]
@@ -110,20 +130,24 @@ class ConnectRequest(_message.Message):
     rejected: ExecuteRejected
     abandoned: ExecuteAbandoned
     cancel_ack: CancelAck
+    permission_check_result: PermissionCheckResult
+    resolve_facts_result: ResolveFactsResult
     ping: _stream_pb2.Ping
     pong: _stream_pb2.Pong
     tool_update: ToolUpdate
     capacity_update: CapacityUpdate
     drain_request: DrainRequest
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., accepted: _Optional[_Union[ExecuteAccepted, _Mapping]] = ..., result: _Optional[_Union[ExecuteResult, _Mapping]] = ..., progress: _Optional[_Union[ExecutionProgress, _Mapping]] = ..., output: _Optional[_Union[OutputChunk, _Mapping]] = ..., rejected: _Optional[_Union[ExecuteRejected, _Mapping]] = ..., abandoned: _Optional[_Union[ExecuteAbandoned, _Mapping]] = ..., cancel_ack: _Optional[_Union[CancelAck, _Mapping]] = ..., ping: _Optional[_Union[_stream_pb2.Ping, _Mapping]] = ..., pong: _Optional[_Union[_stream_pb2.Pong, _Mapping]] = ..., tool_update: _Optional[_Union[ToolUpdate, _Mapping]] = ..., capacity_update: _Optional[_Union[CapacityUpdate, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., accepted: _Optional[_Union[ExecuteAccepted, _Mapping]] = ..., result: _Optional[_Union[ExecuteResult, _Mapping]] = ..., progress: _Optional[_Union[ExecutionProgress, _Mapping]] = ..., output: _Optional[_Union[OutputChunk, _Mapping]] = ..., rejected: _Optional[_Union[ExecuteRejected, _Mapping]] = ..., abandoned: _Optional[_Union[ExecuteAbandoned, _Mapping]] = ..., cancel_ack: _Optional[_Union[CancelAck, _Mapping]] = ..., permission_check_result: _Optional[_Union[PermissionCheckResult, _Mapping]] = ..., resolve_facts_result: _Optional[_Union[ResolveFactsResult, _Mapping]] = ..., ping: _Optional[_Union[_stream_pb2.Ping, _Mapping]] = ..., pong: _Optional[_Union[_stream_pb2.Pong, _Mapping]] = ..., tool_update: _Optional[_Union[ToolUpdate, _Mapping]] = ..., capacity_update: _Optional[_Union[CapacityUpdate, _Mapping]] = ..., drain_request: _Optional[_Union[DrainRequest, _Mapping]] = ...) -> None: ...
 
 class ConnectResponse(_message.Message):
-    __slots__ = ("welcome", "execute", "result_ack", "cancel", "output_credit", "ping", "pong", "tool_update_result", "drain_started", "go_away", "notice")
+    __slots__ = ("welcome", "execute", "result_ack", "cancel", "output_credit", "permission_check", "resolve_facts", "ping", "pong", "tool_update_result", "drain_started", "go_away", "notice")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     EXECUTE_FIELD_NUMBER: _ClassVar[int]
     RESULT_ACK_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_CREDIT_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_CHECK_FIELD_NUMBER: _ClassVar[int]
+    RESOLVE_FACTS_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     PONG_FIELD_NUMBER: _ClassVar[int]
     TOOL_UPDATE_RESULT_FIELD_NUMBER: _ClassVar[int]
@@ -135,13 +159,15 @@ class ConnectResponse(_message.Message):
     result_ack: ResultAck
     cancel: CancelExecution
     output_credit: OutputCredit
+    permission_check: PermissionCheckRequest
+    resolve_facts: ResolveFactsRequest
     ping: _stream_pb2.Ping
     pong: _stream_pb2.Pong
     tool_update_result: ToolUpdateResult
     drain_started: DrainStarted
     go_away: _stream_pb2.GoAway
     notice: _stream_pb2.Notice
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., execute: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., cancel: _Optional[_Union[CancelExecution, _Mapping]] = ..., output_credit: _Optional[_Union[OutputCredit, _Mapping]] = ..., ping: _Optional[_Union[_stream_pb2.Ping, _Mapping]] = ..., pong: _Optional[_Union[_stream_pb2.Pong, _Mapping]] = ..., tool_update_result: _Optional[_Union[ToolUpdateResult, _Mapping]] = ..., drain_started: _Optional[_Union[DrainStarted, _Mapping]] = ..., go_away: _Optional[_Union[_stream_pb2.GoAway, _Mapping]] = ..., notice: _Optional[_Union[_stream_pb2.Notice, _Mapping]] = ...) -> None: ...
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., execute: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., cancel: _Optional[_Union[CancelExecution, _Mapping]] = ..., output_credit: _Optional[_Union[OutputCredit, _Mapping]] = ..., permission_check: _Optional[_Union[PermissionCheckRequest, _Mapping]] = ..., resolve_facts: _Optional[_Union[ResolveFactsRequest, _Mapping]] = ..., ping: _Optional[_Union[_stream_pb2.Ping, _Mapping]] = ..., pong: _Optional[_Union[_stream_pb2.Pong, _Mapping]] = ..., tool_update_result: _Optional[_Union[ToolUpdateResult, _Mapping]] = ..., drain_started: _Optional[_Union[DrainStarted, _Mapping]] = ..., go_away: _Optional[_Union[_stream_pb2.GoAway, _Mapping]] = ..., notice: _Optional[_Union[_stream_pb2.Notice, _Mapping]] = ...) -> None: ...
 
 class ExecutionRef(_message.Message):
     __slots__ = ("execution_id", "attempt")
@@ -346,6 +372,70 @@ class CancelAck(_message.Message):
     execution: ExecutionRef
     unknown_execution: bool
     def __init__(self, execution: _Optional[_Union[ExecutionRef, _Mapping]] = ..., unknown_execution: bool = ...) -> None: ...
+
+class PermissionCheckRequest(_message.Message):
+    __slots__ = ("check_id", "tool_name", "tool_digest", "call_id", "arguments_json", "context", "mode", "facts", "matched_rule", "matched_source", "timeout_ms")
+    CHECK_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    TOOL_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_RULE_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    check_id: str
+    tool_name: str
+    tool_digest: bytes
+    call_id: str
+    arguments_json: bytes
+    context: _types_pb2.CallContext
+    mode: _permission_pb2.Mode
+    facts: _containers.RepeatedCompositeFieldContainer[_permission_pb2.SubjectFact]
+    matched_rule: str
+    matched_source: _types_pb2.RuleSource
+    timeout_ms: int
+    def __init__(self, check_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_digest: _Optional[bytes] = ..., call_id: _Optional[str] = ..., arguments_json: _Optional[bytes] = ..., context: _Optional[_Union[_types_pb2.CallContext, _Mapping]] = ..., mode: _Optional[_Union[_permission_pb2.Mode, str]] = ..., facts: _Optional[_Iterable[_Union[_permission_pb2.SubjectFact, _Mapping]]] = ..., matched_rule: _Optional[str] = ..., matched_source: _Optional[_Union[_types_pb2.RuleSource, str]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class PermissionCheckResult(_message.Message):
+    __slots__ = ("check_id", "verdict", "reason_for_user", "reason_for_model")
+    CHECK_ID_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FOR_USER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FOR_MODEL_FIELD_NUMBER: _ClassVar[int]
+    check_id: str
+    verdict: PermissionCheckVerdict
+    reason_for_user: str
+    reason_for_model: str
+    def __init__(self, check_id: _Optional[str] = ..., verdict: _Optional[_Union[PermissionCheckVerdict, str]] = ..., reason_for_user: _Optional[str] = ..., reason_for_model: _Optional[str] = ...) -> None: ...
+
+class ResolveFactsRequest(_message.Message):
+    __slots__ = ("request_id", "tool_name", "call_id", "arguments_json", "pointers", "cwd", "timeout_ms")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    POINTERS_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    tool_name: str
+    call_id: str
+    arguments_json: bytes
+    pointers: _containers.RepeatedScalarFieldContainer[str]
+    cwd: str
+    timeout_ms: int
+    def __init__(self, request_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., call_id: _Optional[str] = ..., arguments_json: _Optional[bytes] = ..., pointers: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class ResolveFactsResult(_message.Message):
+    __slots__ = ("request_id", "facts")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    facts: _containers.RepeatedCompositeFieldContainer[_permission_pb2.SubjectFact]
+    def __init__(self, request_id: _Optional[str] = ..., facts: _Optional[_Iterable[_Union[_permission_pb2.SubjectFact, _Mapping]]] = ...) -> None: ...
 
 class ToolUpdate(_message.Message):
     __slots__ = ("update_id", "upsert", "remove")

@@ -107,6 +107,20 @@ class RuleProblem(_message.Message):
     origin: str
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., warning: bool = ..., rule: _Optional[str] = ..., origin: _Optional[str] = ...) -> None: ...
 
+class SubjectFact(_message.Message):
+    __slots__ = ("pointer", "value", "canonical", "exists", "error")
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    CANONICAL_FIELD_NUMBER: _ClassVar[int]
+    EXISTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    pointer: str
+    value: str
+    canonical: str
+    exists: bool
+    error: str
+    def __init__(self, pointer: _Optional[str] = ..., value: _Optional[str] = ..., canonical: _Optional[str] = ..., exists: bool = ..., error: _Optional[str] = ...) -> None: ...
+
 class GrantCandidate(_message.Message):
     __slots__ = ("candidate_id", "kind", "rule", "summary", "segment", "segment_index", "also_covers")
     CANDIDATE_ID_FIELD_NUMBER: _ClassVar[int]

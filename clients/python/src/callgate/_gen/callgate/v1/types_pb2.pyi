@@ -69,6 +69,7 @@ class NotExecutedReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NOT_EXECUTED_REASON_NOT_FOUND: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_DENIED_BY_TOOL: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: _ClassVar[NotExecutedReason]
 
 class CallEffect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -157,6 +158,7 @@ class DecisionStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECISION_STAGE_SAFETY_FLOOR: _ClassVar[DecisionStage]
     DECISION_STAGE_ASK_RULE: _ClassVar[DecisionStage]
     DECISION_STAGE_MODE_BLOCK: _ClassVar[DecisionStage]
+    DECISION_STAGE_TOOL_CHECK: _ClassVar[DecisionStage]
     DECISION_STAGE_ALLOW_RULE: _ClassVar[DecisionStage]
     DECISION_STAGE_GRANT: _ClassVar[DecisionStage]
     DECISION_STAGE_SKIP_PERMISSION: _ClassVar[DecisionStage]
@@ -205,6 +207,7 @@ NOT_EXECUTED_REASON_INVALID_CALL: NotExecutedReason
 NOT_EXECUTED_REASON_NOT_FOUND: NotExecutedReason
 NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: NotExecutedReason
 NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: NotExecutedReason
+NOT_EXECUTED_REASON_DENIED_BY_TOOL: NotExecutedReason
 NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: NotExecutedReason
 CALL_EFFECT_UNSPECIFIED: CallEffect
 CALL_EFFECT_NOT_EXECUTED: CallEffect
@@ -263,6 +266,7 @@ DECISION_STAGE_DENY_RULE: DecisionStage
 DECISION_STAGE_SAFETY_FLOOR: DecisionStage
 DECISION_STAGE_ASK_RULE: DecisionStage
 DECISION_STAGE_MODE_BLOCK: DecisionStage
+DECISION_STAGE_TOOL_CHECK: DecisionStage
 DECISION_STAGE_ALLOW_RULE: DecisionStage
 DECISION_STAGE_GRANT: DecisionStage
 DECISION_STAGE_SKIP_PERMISSION: DecisionStage
@@ -270,7 +274,7 @@ DECISION_STAGE_MODE_DEFAULT: DecisionStage
 DECISION_STAGE_NO_APPROVER: DecisionStage
 
 class ToolDefinition(_message.Message):
-    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "timeout_ms", "max_concurrency", "supports_cancellation", "services", "version", "annotations_json")
+    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "timeout_ms", "max_concurrency", "supports_cancellation", "has_permission_check", "services", "version", "annotations_json")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -284,6 +288,7 @@ class ToolDefinition(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_CANCELLATION_FIELD_NUMBER: _ClassVar[int]
+    HAS_PERMISSION_CHECK_FIELD_NUMBER: _ClassVar[int]
     SERVICES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     ANNOTATIONS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -300,10 +305,11 @@ class ToolDefinition(_message.Message):
     timeout_ms: int
     max_concurrency: int
     supports_cancellation: bool
+    has_permission_check: bool
     services: _containers.RepeatedScalarFieldContainer[str]
     version: str
     annotations_json: bytes
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., has_permission_check: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
 
 class Subject(_message.Message):
     __slots__ = ("pointer", "subject_type", "dialect")
