@@ -48,6 +48,7 @@ from .errors import (
     Unavailable,
 )
 from .permission import Grant, GrantCandidate, PermissionVerdict, RuleSpec
+from .permission_check import PathFact, Permission, PermissionContext
 from .registration import Registration, RegistrationState, ToolWarning
 from .registry import ServerInfo, ToolInfo, ToolList
 from .result import (
@@ -133,6 +134,9 @@ __all__ = [
     "Json",
     "LimitExceeded",
     "NotFound",
+    "PathFact",
+    "Permission",
+    "PermissionContext",
     "PermissionDenied",
     "PermissionVerdict",
     "ProtocolError",

@@ -78,6 +78,7 @@ class Approval:
             seen the end should not approve.
         digest: Over everything that would run. A decision carries it.
         verdict: Why it is asked.
+        tool_reason: The tool's own words, if its permission check asked. Empty: none.
         allowed_choices: What can be chosen.
         grant_candidates: What "session" would store.
         expires_at_ms: Unix time. None: never.
@@ -115,6 +116,7 @@ class Approval:
     mode: Mode
     call_outcome: Outcome | None
     etag: str
+    tool_reason: str = ""
 
     @property
     def pending(self) -> bool:

@@ -31,6 +31,7 @@ from .backoff import Backoff
 from .context import ToolServiceRegistry
 from .executor import Executor
 from .permission import BatchPolicy, RuleSpec
+from .permission_check import PermissionCheck
 from .registration import Registration
 from .registry import ProviderFormat, ServerInfo, ToolList
 from .result import CallResult
@@ -83,6 +84,9 @@ class Client:
             if the sidecar stays away. Executors try for ever.
         strict_registration: A refused tool ends `run` and `wait_ready` with
             `RegistrationRefused`, in place of a line in the log.
+        resolve_facts: Tells the sidecar what paths in arguments really are, which rules
+            that allow paths need. False where the tools see another file system
+            than this process.
         tls: Certificates for `https`.
         backoff: Waits between connections.
         on_state: Told every change of `state`, on the wire's thread; must not block.
@@ -106,6 +110,7 @@ class Client:
         request_timeout: float = 15.0,
         reconnect_timeout: float = 30.0,
         strict_registration: bool = False,
+        resolve_facts: bool = True,
         tls: TLS | None = None,
         backoff: Backoff | None = None,
         on_state: Callable[[ClientState], None] | None = None,
@@ -124,6 +129,7 @@ class Client:
         self._instance_id = instance_id
         self._reconnect_timeout = reconnect_timeout
         self._strict = strict_registration
+        self._resolve_facts = resolve_facts
         self._backoff = backoff or Backoff()
         self._on_state = on_state
         self._tools: list[Tool] = []
@@ -176,6 +182,7 @@ class Client:
         schema: Mapping[str, Any] | str | bytes | None = None,
         dialect: Dialect | None = None,
         raw: bool = False,
+        permission_check: PermissionCheck | None = None,
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
@@ -268,6 +275,7 @@ class Client:
                 executor_name=self.executor_name,
                 instance_id=self._instance_id,
                 backoff=self._backoff,
+                resolve_facts=self._resolve_facts,
                 on_state=self._tell_state,
                 on_registrations=self._take_registrations,
             )

@@ -289,6 +289,25 @@ class Executor:
         for name in self._active.keys() - wanted:
             del self._active[name]
 
+    def find(self, name: str, digest: bytes) -> Tool | None:
+        """The tool that the sidecar means, if it is still this definition."""
+        tool, own = self._active.get(name, (None, b""))
+        return None if own and digest and own != digest else tool
+
+    def in_thread(self, action: Callable[..., None], *args: Any) -> None:
+        """Runs something on a thread. The caller bounds how much runs at once."""
+        self._threads.submit(action, *args)
+
+    def in_loop(self, action: Callable[..., None], *args: Any) -> bool:
+        """Runs something on the loop of `async def` handlers. False: there is none."""
+        try:
+            if self._handlers is None:
+                return False
+            self._handlers.call_soon_threadsafe(action, *args)
+        except RuntimeError:
+            return False
+        return True
+
     # What the sidecar says.
 
     def execute(self, dispatch: Dispatch) -> None:
@@ -303,8 +322,8 @@ class Executor:
         if self.draining:
             self.link.rejected(dispatch, "draining", "the executor shuts down")
             return
-        tool, digest = self._active.get(dispatch.tool_name, (None, b""))
-        if tool is None or (digest and dispatch.tool_digest and digest != dispatch.tool_digest):
+        tool = self.find(dispatch.tool_name, dispatch.tool_digest)
+        if tool is None:
             self.link.rejected(dispatch, "unknown_tool", "no such tool, or another definition of it")
             return
         execution = Execution(dispatch, tool, self)

@@ -27,6 +27,7 @@ DecisionStage = Literal[
     "safety_floor",
     "ask_rule",
     "mode_block",
+    "tool_check",
     "allow_rule",
     "grant",
     "skip_permission",

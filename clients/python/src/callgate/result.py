@@ -56,6 +56,7 @@ _SIDECAR_CODES = frozenset(
         "tool_changed",
         "tool_definition_invalid",
         "tool_denied_by_mode",
+        "tool_denied_by_tool",
         "tool_denied_by_rule",
         "tool_denied_by_user",
         "tool_name_duplicate",

@@ -8,10 +8,11 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from .context import ToolContext
 from .errors import ToolDefinitionError, ToolError
+from .permission_check import PermissionCheck, PermissionContext
 from .result import ToolResult, from_value, to_json
 from .schema import Dialect, Signature, dialect_of
 
@@ -21,6 +22,7 @@ Risk = Literal["safe", "sensitive", "dangerous"]
 Kind = Literal["read", "fetch", "edit", "delete", "execute", "interact", "other"]
 SubjectType = Literal["command", "path", "url", "text"]
 Handler = Callable[..., Any]
+C = TypeVar("C", bound=PermissionCheck)
 
 _RISKS = ("safe", "sensitive", "dangerous")
 # The sidecar's own rule: names longer than usual only if its operator allows them, up to the ceiling.
@@ -61,7 +63,7 @@ class Subject:
 class Tool:
     """A tool, made of a function with type hints.
 
-    Immutable once made, and callable like the function that it was made of.
+    Immutable once registered, and callable like the function that it was made of.
 
     Args:
         handler: `def` or `async def`. A parameter annotated `ToolContext` is filled
@@ -89,6 +91,7 @@ class Tool:
             handler's types still convert what passed.
         dialect: How `schema` is read. None: "core" if it is written in that.
         raw: The handler takes the arguments as one dict. Needs `schema`.
+        permission_check: Asked before each call; see the method of that name.
 
     Raises:
         ToolDefinitionError: No tool can be made of this, or the sidecar would
@@ -116,6 +119,7 @@ class Tool:
         schema: Mapping[str, Any] | str | bytes | None = None,
         dialect: Dialect | None = None,
         raw: bool = False,
+        permission_check: PermissionCheck | None = None,
     ) -> None:
         if risk is not None and risk not in _RISKS:
             raise ToolDefinitionError(f"risk must be one of {', '.join(_RISKS)}, not {risk!r}")
@@ -152,6 +156,10 @@ class Tool:
         self.cancellable = (
             cancellable if cancellable is not None else (self.is_async or self._context_parameter is not None)
         )
+        self.check: PermissionCheck | None = None
+        self.is_check_async = False
+        if permission_check is not None:
+            self.permission_check(permission_check)
         self.schema_json, self.dialect = self._schema(schema, dialect)
         self.__doc__ = self.description
 
@@ -169,6 +177,19 @@ class Tool:
             return text, dialect_of(json.loads(text))
         except ValueError as error:
             raise ToolDefinitionError(f"the schema of `{self.name}` is not JSON: {error}") from error
+
+    def permission_check(self, check: C) -> C:
+        """Has the tool asked about each call before it may run. A decorator; before the tool is registered.
+
+        `check(arguments, context)`, `def` or `async def`, gets the arguments by name as the
+        handler would, and a `PermissionContext`; it returns a `Permission`. It has 2 seconds.
+        What it raises is logged and counts as `Permission.ask()`.
+        """
+        if not callable(check):
+            raise ToolDefinitionError(f"the permission check of `{self.name}` cannot be called")
+        self.check = check
+        self.is_check_async = _is_async(check)
+        return check
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -199,6 +220,13 @@ class Tool:
         if self._context_parameter is not None:
             named[self._context_parameter] = context
         return positional, named
+
+    def run_check(self, arguments_json: bytes, context: PermissionContext) -> Any:
+        """What the tool's own check returns: a `Permission`, or something to await for it."""
+        assert self.check is not None
+        if self._signature is None:
+            return self.check(json.loads(arguments_json), context)
+        return self.check(self._signature.read(arguments_json), context)
 
     def run_sync(self, arguments_json: bytes, context: ToolContext) -> ToolResult:
         """Runs a `def` handler in this thread. What it raises passes through."""

@@ -131,6 +131,7 @@ def definition(tool: Tool) -> ty.ToolDefinition:
         exclusive=tool.exclusive,
         max_concurrency=tool.max_concurrency,
         supports_cancellation=tool.cancellable,
+        has_permission_check=tool.check is not None,
         services=tool.services,
         version=tool.version,
         annotations_json=tool.annotations_json.encode("utf-8", "replace"),

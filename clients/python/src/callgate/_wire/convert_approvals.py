@@ -73,6 +73,7 @@ def approval(message: av.Approval) -> ap.Approval:
         mode=convert_permission.mode(message.mode),
         call_outcome=None if message.call_outcome == 0 else convert.outcome(message.call_outcome),
         etag=message.etag,
+        tool_reason=message.tool_reason,
     )
 
 

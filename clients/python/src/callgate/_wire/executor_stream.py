@@ -31,10 +31,12 @@ from .._version import __version__
 from ..backoff import Backoff, BackoffState
 from ..context import OutputChannel
 from ..executor import Dispatch, Execution, ExecutionState, Executor, RejectReason
+from ..permission_check import PathFact, Permission
+from ..questions import Questions
 from ..registration import Registration, RegistrationState
 from ..result import ErrorInfo, Sealed, Stopped, ToolResult, cut, too_large
 from ..tool import Tool
-from . import convert
+from . import convert, convert_questions
 from .channel import EOF, MESSAGE_BYTES_MAX, Dialer
 from .status import from_grpc
 
@@ -52,6 +54,7 @@ DEFAULT_METADATA_BYTES_MAX = 64 * 1024
 DEFAULT_CHUNK_BYTES_MAX = 64 * 1024
 
 _CAPABILITIES = (ex.EXECUTOR_CAPABILITY_RESUME, ex.EXECUTOR_CAPABILITY_OUTPUT)
+_RESOLVES = (*_CAPABILITIES, ex.EXECUTOR_CAPABILITY_RESOLVE_FACTS)
 _STATES = {
     ExecutionState.QUEUED: ex.IN_FLIGHT_STATE_QUEUED,
     ExecutionState.RUNNING: ex.IN_FLIGHT_STATE_RUNNING,
@@ -126,6 +129,7 @@ class ExecutorStream:
         executor_name: str,
         instance_id: str | None = None,
         backoff: Backoff | None = None,
+        resolve_facts: bool = True,
         on_state: Callable[[StreamState], None] = lambda state: None,
         on_registrations: Callable[[tuple[Registration, ...]], None] = lambda answers: None,
     ) -> None:
@@ -136,6 +140,8 @@ class ExecutorStream:
         self._on_state = on_state
         self._on_registrations = on_registrations
         self._backoff = BackoffState(backoff or Backoff())
+        self._questions = Questions(executor)
+        self._capabilities = _RESOLVES if resolve_facts else _CAPABILITIES
         self._tools: list[Tool] = []
         self._updates: dict[str, _Update] = {}
         self._resume_token = ""
@@ -333,7 +339,7 @@ class ExecutorStream:
             tools=[convert.definition(tool) for tool in connection.tools[0]],
             # Zero would mean the default here, so that is said after the welcome.
             max_concurrent_executions=max(1, self._executor.max_concurrency),
-            capabilities=_CAPABILITIES,
+            capabilities=self._capabilities,
             in_flight=[ex.InFlightExecution(execution=item.dispatch.ref, state=_STATES[item.state]) for item in listed],
             resume_token=self._resume_token,
             max_message_bytes=MESSAGE_BYTES_MAX,
@@ -470,6 +476,10 @@ class ExecutorStream:
         elif body == "output_credit":
             credit = message.output_credit
             self._executor.credit(convert.key(credit.execution), credit.added_bytes, stop=credit.stop)
+        elif body == "permission_check":
+            self._take_check(connection, message.permission_check)
+        elif body == "resolve_facts":
+            self._take_resolve(connection, message.resolve_facts)
         elif body == "ping":
             connection.say(ex.ConnectRequest(pong=st.Pong(nonce=message.ping.nonce)))
         elif body == "pong":
@@ -485,6 +495,21 @@ class ExecutorStream:
         elif not connection.noted_unknown:
             connection.noted_unknown = True
             log.info("the sidecar sent a message that this version does not know; ignored")
+
+    def _take_check(self, connection: _Connection, request: ex.PermissionCheckRequest) -> None:
+        def answer(said: Permission) -> None:
+            # A question of a stream that has ended is nobody's.
+            if self._connection is connection:
+                connection.say(convert_questions.check_result(request.check_id, said))
+
+        self._questions.check(convert_questions.check_question(request), answer)
+
+    def _take_resolve(self, connection: _Connection, request: ex.ResolveFactsRequest) -> None:
+        def answer(facts: Sequence[PathFact]) -> None:
+            if self._connection is connection:
+                connection.say(convert_questions.path_facts(request.request_id, facts))
+
+        self._questions.resolve(convert_questions.path_question(request), answer)
 
     def _take_notice(self, notice: st.Notice) -> None:
         log.warning("the sidecar ignored a message: %s %s", notice.code, notice.message)

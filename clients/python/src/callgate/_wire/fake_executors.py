@@ -73,6 +73,8 @@ class FakeStream:
     outbox: asyncio.Queue[ex.ConnectResponse | None] = field(default_factory=asyncio.Queue)
     dropped: asyncio.Event = field(default_factory=asyncio.Event)
     pongs: int = 0
+    words: list[ex.PermissionCheckResult] = field(default_factory=list)
+    facts: list[ex.ResolveFactsResult] = field(default_factory=list)
     received: list[str] = field(default_factory=list)
 
 
@@ -295,6 +297,10 @@ class FakeExecutors(ex_rpc.ExecutorServiceServicer):
                 stream.dropped.set()
                 return
             self._update(instance, message.tool_update)
+        elif body == "permission_check_result":
+            stream.words.append(message.permission_check_result)
+        elif body == "resolve_facts_result":
+            stream.facts.append(message.resolve_facts_result)
         elif body == "drain_request":
             instance.drained.append(message.drain_request)
             if self.answer_drain:
