@@ -7,5 +7,6 @@ mod commands;
 mod cost;
 mod explained;
 mod properties;
+mod really_run;
 mod tables;
 mod vectors;

@@ -8,6 +8,8 @@ pub(crate) mod desk;
 pub(crate) mod executor;
 pub(crate) mod failure;
 pub(crate) mod orchestrator;
+pub(crate) mod sandbox;
+pub(crate) mod shell_text;
 pub(crate) mod sidecar;
 pub(crate) mod tmux;
 pub(crate) mod tools;
