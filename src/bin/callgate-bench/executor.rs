@@ -20,7 +20,7 @@ use tonic::Streaming;
 use crate::connect::Place;
 use crate::lifeline;
 use crate::output::data;
-use crate::payload::{SCHEMA, TOOL};
+use crate::payload::{ASKED_TOOL, SCHEMA, TOOL};
 use crate::problem::Problem;
 
 /// Most tools in one message.
@@ -38,6 +38,9 @@ pub(crate) struct Executor {
     /// Tools to register; the first is `echo`.
     #[arg(long, default_value_t = 10)]
     tools: usize,
+    /// Register `write` too, which must be asked.
+    #[arg(long)]
+    asked: bool,
     /// Streams, each of an instance of its own.
     #[arg(long, default_value_t = 1)]
     streams: usize,
@@ -60,6 +63,10 @@ impl Executor {
         let mut streams = JoinSet::new();
         let mint = Mint::new();
         let mut shared = None;
+        let mut tools = definitions(self.tools);
+        if self.asked {
+            tools.push(asked());
+        }
         for _ in 0..self.streams {
             let channel = match (&shared, self.share_connection) {
                 (Some(channel), true) => AuthorizedChannel::clone(channel),
@@ -67,7 +74,7 @@ impl Executor {
                 (_, false) => self.place.connect().await?,
             };
             let hello = Joined::hello("bench", mint.id(), self.slots);
-            let joined = Joined::join(channel, hello, &definitions(self.tools)).await?;
+            let joined = Joined::join(channel, hello, &tools).await?;
             streams.spawn(joined.answer(self.work_us));
         }
         data("ready");
@@ -81,9 +88,27 @@ impl Executor {
     }
 }
 
+/// A tool like `echo` that must be asked.
+fn asked() -> pb::ToolDefinition {
+    pb::ToolDefinition {
+        name: ASKED_TOOL.to_owned(),
+        risk_level: pb::RiskLevel::Sensitive as i32,
+        kind: pb::ToolKind::Other as i32,
+        idempotent: false,
+        ..definition(TOOL.to_owned())
+    }
+}
+
 /// `echo` and fillers of the same form.
 fn definitions(count: usize) -> Vec<pb::ToolDefinition> {
-    let named = |name: String| pb::ToolDefinition {
+    let fillers = (1..count).map(|number| definition(format!("filler_{number:05}")));
+    std::iter::once(definition(TOOL.to_owned()))
+        .chain(fillers)
+        .collect()
+}
+
+fn definition(name: String) -> pb::ToolDefinition {
+    pb::ToolDefinition {
         name,
         description: "Answers with the text of its arguments.".to_owned(),
         parameters_json: Bytes::from_static(SCHEMA.as_bytes()),
@@ -92,11 +117,7 @@ fn definitions(count: usize) -> Vec<pb::ToolDefinition> {
         kind: pb::ToolKind::Read as i32,
         idempotent: true,
         ..pb::ToolDefinition::default()
-    };
-    let fillers = (1..count).map(|number| named(format!("filler_{number:05}")));
-    std::iter::once(named(TOOL.to_owned()))
-        .chain(fillers)
-        .collect()
+    }
 }
 
 /// A stream that was welcomed.

@@ -7,6 +7,7 @@
 //! drive ──RunTurn / StreamTurns──► floor-relay or callgate serve ──Connect──► executor
 //! ```
 
+mod approval_probe;
 mod cancel_probe;
 mod clock;
 mod connect;
@@ -44,6 +45,7 @@ enum Command {
     Executor(executor::Executor),
     Drive(drive::Drive),
     CancelProbe(cancel_probe::CancelProbe),
+    ApprovalProbe(approval_probe::ApprovalProbe),
     Run(run::Run),
 }
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Executor(command) => on_one_thread(command.run()),
         Command::Drive(command) => on_one_thread(command.run()),
         Command::CancelProbe(command) => on_one_thread(command.run()),
+        Command::ApprovalProbe(command) => on_one_thread(command.run()),
         Command::Run(command) => on_one_thread(command.run()),
     };
     match ended {

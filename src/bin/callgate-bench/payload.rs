@@ -8,6 +8,9 @@ use bytes::Bytes;
 /// Name of the tool.
 pub(crate) const TOOL: &str = "echo";
 
+/// Name of the tool that must be asked.
+pub(crate) const ASKED_TOOL: &str = "write";
+
 /// Schema of the tool, in the core dialect.
 pub(crate) const SCHEMA: &str = r#"{
   "type": "object",

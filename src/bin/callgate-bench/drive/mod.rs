@@ -19,10 +19,10 @@ use crate::clock::{nanos, now};
 use crate::connect::Place;
 use crate::histogram::Histogram;
 use crate::output::data;
-use crate::payload::Payload;
+use crate::payload::{Payload, TOOL};
 use crate::problem::Problem;
 use pace::Pace;
-use worker::Worker;
+pub(crate) use worker::Worker;
 
 /// How much longer than planned a measurement may take.
 const OVERTIME: Duration = Duration::from_secs(30);
@@ -149,8 +149,14 @@ impl Drive {
         for number in 0..self.concurrency {
             let payload = Payload::new(self.payload_bytes, self.seed + number as u64);
             let session = mint.id();
-            let worker =
-                Worker::start(channel.clone(), self.shape, session, self.batch, payload).await?;
+            let worker = Worker::start(
+                channel.clone(),
+                self.shape,
+                (session, TOOL),
+                self.batch,
+                payload,
+            )
+            .await?;
             workers.push(worker);
         }
         let start = now();

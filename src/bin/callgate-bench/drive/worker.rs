@@ -14,16 +14,17 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
 use super::Shape;
-use crate::payload::{Payload, TOOL};
+use crate::payload::Payload;
 use crate::problem::Problem;
 
 /// Largest message taken.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// One session.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     /// Begins every id.
     session_id: String,
+    tool: &'static str,
     payload: Payload,
     batch: usize,
     turns: u64,
@@ -40,11 +41,11 @@ enum Lane {
 }
 
 impl Worker {
-    /// A session of its own. With [`Shape::Stream`] it opens its stream.
-    pub(super) async fn start(
+    /// A session of its own that calls this tool. With [`Shape::Stream`] it opens its stream.
+    pub(crate) async fn start(
         channel: AuthorizedChannel,
         shape: Shape,
-        session_id: String,
+        (session_id, tool): (String, &'static str),
         batch: usize,
         payload: Payload,
     ) -> Result<Self, Problem> {
@@ -63,6 +64,7 @@ impl Worker {
         };
         Ok(Self {
             session_id,
+            tool,
             payload,
             batch,
             turns: 0,
@@ -76,7 +78,7 @@ impl Worker {
         let arguments: Bytes = self.payload.next();
         let calls = (0..self.batch).map(|position| pb::ToolCall {
             call_id: format!("call_{turn_id}_{position}"),
-            name: TOOL.to_owned(),
+            name: self.tool.to_owned(),
             arguments_json: arguments.clone(),
             truncated: false,
         });
@@ -89,7 +91,7 @@ impl Worker {
     }
 
     /// One turn, from the request to its end.
-    pub(super) async fn turn(&mut self) -> Result<(), Problem> {
+    pub(crate) async fn turn(&mut self) -> Result<(), Problem> {
         let request = self.request();
         let batch = self.batch;
         match &mut self.lane {

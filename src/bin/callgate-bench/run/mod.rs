@@ -3,6 +3,7 @@
 //! Spans are measured with all processes on one processor, rates without; see `series` for how two
 //! sides are compared. Every process ends with it, whatever happens. Never leaves the machine.
 
+mod approvals;
 mod decisions;
 mod machine;
 mod process;
@@ -85,6 +86,8 @@ enum Part {
     Tcp,
     /// Rules and commands, without a sidecar.
     Decisions,
+    /// Grants, and lists of approvals.
+    Approvals,
 }
 
 /// Everything that was measured.
@@ -455,6 +458,12 @@ impl Bench {
             self.keep("memory", &memory)?;
             let program = std::fs::metadata(&self.setup.callgate).map_err(io("no program"))?;
             self.rows.binary(program.len());
+        }
+        if self.wants(Part::Approvals) {
+            let many = if self.quick { 10_000 } else { 100_000 };
+            let report = approvals::measure(&self.setup, self.timing.pairs, many)?;
+            report.add_rows(&mut self.rows, many);
+            self.keep("approvals", &report)?;
         }
         if self.wants(Part::Startup) {
             let startups = startup::measure(&self.setup, if self.quick { 3 } else { 7 })?;

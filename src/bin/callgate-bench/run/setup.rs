@@ -139,6 +139,12 @@ impl Setup {
         dir.join(callgate_client::connect::SOCKET_NAME)
     }
 
+    /// The socket of its approvers.
+    pub(super) fn control_socket(&self, name: &str) -> PathBuf {
+        self.socket(name)
+            .with_file_name(callgate_client::connect::CONTROL_SOCKET_NAME)
+    }
+
     /// A sidecar that serves.
     pub(super) fn sidecar(&self, name: &str) -> Result<Sidecar, Problem> {
         let process = Process::start(&format!("the sidecar `{name}`"), &mut self.serve(name)?)?;
