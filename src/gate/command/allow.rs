@@ -3,6 +3,7 @@
 //! Never looks into scripts and never drops a part that could matter: where anything is not
 //! certain, the answer is a reason to ask.
 
+use super::acting::minds_options;
 use super::peel::{Lift, peel};
 use super::reading::{Assignment, RedirectionKind, Simple};
 use super::reason::AskReason;
@@ -106,6 +107,26 @@ fn is_known(kind: RedirectionKind, target: WordKind) -> bool {
     }
 }
 
+/// Whether one of these words is a pattern, which files decide about.
+fn has_pattern(simple: &Simple, from: usize, count: usize) -> bool {
+    let mut words = simple.words.iter().skip(from).take(count);
+    words.any(|word| word.kind == WordKind::Pattern)
+}
+
+/// Whether a file's name could become a sub-command or an option of a program for which that matters.
+fn may_become_option(simple: &Simple, all: &[String], at: usize) -> bool {
+    let argv = all.get(at..).unwrap_or_default();
+    if !minds_options(argv) {
+        return false;
+    }
+    let operands = argv.iter().position(|word| word == "--");
+    let words = simple.words.iter().skip(at).zip(argv);
+    let mut words = words.take(operands.unwrap_or(argv.len()));
+    words.any(|(word, text)| {
+        word.kind == WordKind::Pattern && text.starts_with(['*', '?', '[', '-'])
+    })
+}
+
 /// Takes transparent wrappers off, and counts what a rule must spell.
 fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
     let all: Vec<String> = simple.words.iter().map(|word| word.text.clone()).collect();
@@ -124,6 +145,9 @@ fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
         }
         match peel(all.get(at..).unwrap_or_default()).lift {
             Lift::Plain => {
+                if may_become_option(simple, &all, at) {
+                    return Err(AskReason::DynamicWord);
+                }
                 let words = all.get(from..).unwrap_or_default().to_vec();
                 return Ok(AllowView {
                     view: View::of(words),
@@ -134,6 +158,9 @@ fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
             }
             Lift::Never(why) => return Err(why),
             Lift::Transparent(words) => {
+                if has_pattern(simple, at, words) {
+                    return Err(AskReason::DynamicWord);
+                }
                 if because.is_none() {
                     wrappers.extend(all.get(at).cloned());
                 }
@@ -149,6 +176,9 @@ fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
                 because: why,
                 inner,
             } => {
+                if has_pattern(simple, at, words) {
+                    return Err(AskReason::DynamicWord);
+                }
                 spelled_min = spelled_min.max(at - from + words);
                 because = because.or(Some(why));
                 match inner {

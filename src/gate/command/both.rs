@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::brush;
+use super::doubt;
 use super::precheck::precheck;
 use super::reading::{Reading, RedirectionKind, Simple};
 use super::reason::Opaque;
@@ -32,7 +33,10 @@ pub(super) fn read(text: &str) -> Both {
             incomplete: true,
         };
     }
-    let first = brush::read(text);
+    let mut first = brush::read(text);
+    if let Err(why) = doubt::check(text) {
+        first.fail(why);
+    }
     compare(first, second_reading(text))
 }
 

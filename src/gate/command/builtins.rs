@@ -4,7 +4,8 @@
 
 /// Shells whose `-c` takes a script.
 pub(super) const SHELLS: &[&str] = &[
-    "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "yash",
+    "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "yash", "csh", "tcsh",
+    "pwsh", "nu", "elvish", "xonsh", "rc", "posh", "lksh", "osh",
 ];
 
 /// Commands that mean something else for the shell that runs them, with what they do.
@@ -82,9 +83,27 @@ pub(super) const ACTING: &[(&str, &[&str])] = &[
             "--checkpoint-action",
             "--use-compress-program",
             "-I",
+            "-F",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+            "--remove-files",
         ],
     ),
     ("sed", &["-i", "--in-place"]),
+    (
+        "git",
+        &[
+            "--output",
+            "--ext-diff",
+            "--textconv",
+            "--exec",
+            "--upload-pack",
+            "--receive-pack",
+        ],
+    ),
+    ("git grep", &["-O", "--open-files-in-pager"]),
+    ("git clone", &["-u", "-c", "--config"]),
 ];
 
 /// Options of `find` behind which a command stands, up to `;` or `+`.

@@ -9,11 +9,13 @@
 //!
 //! The order of reading: `precheck`, `reading`, `brush`, `tree`, `both`, `peel`, `view`, `segment`.
 
+mod acting;
 mod allow;
 mod always;
 mod both;
 mod brush;
 mod builtins;
+mod doubt;
 mod flags;
 pub mod limits;
 mod peel;
@@ -139,6 +141,7 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
     };
     let fed = Fed::from(&both);
     let mut reads_script = false;
+    let mut extended = Vec::new();
     let mut after_cd = false;
     let mut segments = Vec::new();
     let mut others = Vec::new();
@@ -150,20 +153,26 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
     {
         let mut forms = segment::forms_of(&simple, budget);
         reads_script |= forms.reads_script;
+        extended.extend(std::mem::take(&mut forms.extended));
         for script in std::mem::take(&mut forms.scripts) {
             forms.views.extend(script_views(&script, depth, budget));
         }
         let segment = Segment::new(simple, after_cd, forms.views.into_iter().collect());
-        after_cd |= segment.program().is_some_and(changes_directory);
+        // Behind a wrapper as well.
+        let mut programs = segment.views().iter().filter_map(|view| view.words.first());
+        after_cd |= programs.any(|program| changes_directory(program));
         match list {
             true => segments.push(segment),
             false => others.push(segment),
         }
     }
     if reads_script {
-        for script in fed.scripts {
-            views.extend(script_views(&script, depth, budget));
+        for script in &fed.scripts {
+            views.extend(script_views(script, depth, budget));
         }
+    }
+    for command in &extended {
+        views.extend(fed.views_behind(command, budget));
     }
     Found {
         understood: both.understood,
@@ -198,6 +207,16 @@ impl Fed {
         Fed {
             scripts: commands.flat_map(Fed::by).collect(),
         }
+    }
+
+    /// What becomes of a command to which `xargs` adds these texts.
+    fn views_behind(&self, command: &[String], budget: &mut Budget) -> BTreeSet<View> {
+        let mut forms = view::Forms::default();
+        for text in &self.scripts {
+            let more = text.split_whitespace().map(str::to_owned);
+            forms.add(command.iter().cloned().chain(more).collect(), budget);
+        }
+        forms.views
     }
 
     fn by(simple: &Simple) -> Vec<String> {

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::builtins::{ACTING, CHANGING, EVALUATING, FD_EXEC, FIND_EXEC, SHELLS, SUBSCRIPTING};
+use super::acting::{acting, bundled_value, is_long_option, names_of};
+use super::builtins::{CHANGING, EVALUATING, FD_EXEC, FIND_EXEC, SHELLS, SUBSCRIPTING};
 use super::limits;
 use super::programs::{NONE, Program, Role, programs};
 use super::reason::AskReason;
@@ -46,7 +47,7 @@ pub(super) struct Peel {
 }
 
 impl Peel {
-    fn plain() -> Peel {
+    pub(super) fn plain() -> Peel {
         Peel::new(Vec::new(), Lift::Plain)
     }
 
@@ -54,7 +55,7 @@ impl Peel {
         Peel::new(inner, Lift::Never(why))
     }
 
-    fn new(inner: Vec<Inner>, lift: Lift) -> Peel {
+    pub(super) fn new(inner: Vec<Inner>, lift: Lift) -> Peel {
         Peel {
             inner,
             lift,
@@ -74,13 +75,18 @@ pub(super) fn peel(argv: &[String]) -> Peel {
         return Peel::plain();
     };
     let mut peeled = match name {
-        _ if SHELLS.contains(&name) => shell(argv),
+        _ if is_shell(name) => shell(argv),
         "find" | "gfind" => running_options(argv, FIND_EXEC),
         "fd" | "fdfind" => running_options(argv, FD_EXEC),
         "eval" => Peel::never(vec![joined(argv, 1)], AskReason::Evaluates),
         "trap" => Peel::never(trap(argv), AskReason::Evaluates),
         "alias" => Peel::never(aliased(argv), AskReason::ChangesShell),
         "command" if is_lookup(argv) => Peel::plain(),
+        // What is left of a keyword: its options, or the keyword itself.
+        _ if name == "!" || name.starts_with('-') => {
+            let inner = argv.iter().skip(1).cloned().collect();
+            Peel::never(vec![Inner::Argv(inner)], AskReason::UnknownOption)
+        }
         _ if is_loader(name) => through(argv, &LOADER, 1),
         _ => match program(argv) {
             Some((program, base)) => through(argv, program, base),
@@ -90,13 +96,33 @@ pub(super) fn peel(argv: &[String]) -> Peel {
             None if CHANGING.contains(&name) => {
                 Peel::never(callbacks(argv), AskReason::ChangesShell)
             }
-            None => acting(argv, name),
+            None => acting(argv, &names_of(argv, 1)),
         },
     };
+    if name == "git" {
+        peeled.inner.extend(shell_aliases(argv));
+    }
     if SUBSCRIPTING.contains(&name) {
         subscripts(argv, &mut peeled);
     }
     peeled
+}
+
+/// A shell, also of a version, as `bash-5.2`.
+fn is_shell(name: &str) -> bool {
+    let unversioned =
+        name.trim_end_matches(|last: char| last.is_ascii_digit() || ".-".contains(last));
+    SHELLS.contains(&unversioned)
+}
+
+/// Values behind an exclamation mark, as settings of git have them: scripts.
+fn shell_aliases(argv: &[String]) -> impl Iterator<Item = Inner> {
+    let values = argv.iter().skip(1);
+    let values = values.filter_map(|word| match word.strip_prefix('!') {
+        Some(script) => Some(script),
+        None => word.split_once("=!").map(|(_, script)| script),
+    });
+    values.map(|script| Inner::Script(script.to_owned()))
 }
 
 /// `command -v x` says where `x` is and does not run it.
@@ -117,7 +143,7 @@ const LOADER: Program = Program {
 };
 
 /// The program with the longest name that these words begin with, and how many words that is.
-fn program(argv: &[String]) -> Option<(&'static Program, usize)> {
+pub(super) fn program(argv: &[String]) -> Option<(&'static Program, usize)> {
     let begins = |name: &&&str| {
         let words = name.split(' ').enumerate();
         words.into_iter().all(|(at, word)| {
@@ -169,6 +195,8 @@ fn starts(argv: &[String], program: &Program, base: usize) -> Starts {
         } else if let Some(script) = script_option(argv, program, at) {
             found.scripts.push(script);
             open.push(at + 1);
+        } else if word == "-" && program.assignments {
+            open.push(at + 1);
         } else if word.starts_with('-') && word.len() > 1 {
             option(word, at, program, &mut open, &mut found.certain);
         } else if (program.assignments && is_assignment(word))
@@ -191,9 +219,13 @@ fn operands(argv: &[String], program: &Program, at: usize, found: &mut Starts) {
     if argv.get(start).is_some_and(|word| word == "--") {
         start += 1;
     }
-    if start < argv.len() {
-        found.at.insert(start);
-    }
+    let last = match program.anywhere {
+        true => argv.len(),
+        false => start.saturating_add(1),
+    };
+    let room = limits::STARTS_MAX.saturating_sub(found.at.len());
+    found.at.extend((start..last.min(argv.len())).take(room));
+    found.cut |= last.saturating_sub(start) > room;
 }
 
 /// The value of an option that takes a script: the next word, or attached.
@@ -205,6 +237,20 @@ fn script_option(argv: &[String], program: &Program, at: usize) -> Option<String
             Some(value) if value.starts_with('=') => return value.get(1..).map(str::to_owned),
             Some(value) if option.len() == 2 => return Some(value.to_owned()),
             _ => {}
+        }
+        if option.len() == 2
+            && let Some(value) = bundled_value(word, option)
+        {
+            return match value {
+                "" => argv.get(at + 1).cloned(),
+                value => Some(value.to_owned()),
+            };
+        }
+        if option.starts_with("--") && is_long_option(word, option) {
+            return match word.split_once('=') {
+                Some((_, value)) => Some(value.to_owned()),
+                None => argv.get(at + 1).cloned(),
+            };
         }
     }
     None
@@ -298,12 +344,12 @@ fn lift_of(argv: &[String], program: &Program, found: &Starts, base: usize) -> L
         inner,
     };
     let bare = argv.first().is_some_and(|name| !name.contains('/'));
-    // Without options it only adds arguments from its input.
-    let only_adds = argv.first().is_some_and(|name| basename(name) == "xargs") && one == Some(1);
     match program.role {
         Role::Evaluates => Lift::Never(AskReason::Evaluates),
         Role::Global => match one {
-            Some(start) if is_harmless(argv, program, base, start) => Lift::Plain,
+            Some(start) if is_harmless(argv, program, base, start) => {
+                sub_command(argv, program, start)
+            }
             Some(start) => spelled(start + 1, AskReason::ConfigOption, None),
             None if found.at.is_empty() => Lift::Plain,
             None => spelled(all, AskReason::ConfigOption, None),
@@ -311,11 +357,11 @@ fn lift_of(argv: &[String], program: &Program, found: &Starts, base: usize) -> L
         _ if !found.scripts.is_empty() => spelled(all, AskReason::ExecWrapper, None),
         Role::Joined => spelled(all, AskReason::ExecWrapper, None),
         Role::Transparent | Role::Exec => match one {
-            Some(start) if bare && (program.role == Role::Transparent || only_adds) => {
-                Lift::Transparent(start)
-            }
+            Some(start) if bare && program.role == Role::Transparent => Lift::Transparent(start),
             Some(start) => spelled(start + 1, AskReason::ExecWrapper, Some(start)),
-            None if found.at.is_empty() && is_alone(argv, program) => Lift::Plain,
+            None if found.at.is_empty() && is_alone(argv, program) => {
+                acting(argv, &names_of(argv, 1)).lift
+            }
             None if found.at.is_empty() => spelled(all, AskReason::ExecWrapper, None),
             None => Lift::Never(AskReason::UnknownOption),
         },
@@ -351,6 +397,10 @@ fn shell(argv: &[String]) -> Peel {
     let mut wants_script = false;
     let mut reads_input = false;
     while let Some(word) = argv.get(at) {
+        if word == "-" {
+            at += 1;
+            break;
+        }
         let is_option = word.starts_with(['-', '+']) && word.len() > 1;
         if !is_option || word == "--" {
             at += usize::from(is_option);
@@ -418,8 +468,7 @@ fn running_options(argv: &[String], options: &[&str]) -> Peel {
             inner.push(Inner::Argv(command.cloned().collect()));
         }
     }
-    let name = argv.first().map_or("", |name| basename(name));
-    let acting = acting(argv, name).lift;
+    let acting = acting(argv, &names_of(argv, 1)).lift;
     let lift = match (spelled, acting) {
         (Some(words), Lift::Spelled { words: other, .. }) => Lift::Spelled {
             words: words.max(other),
@@ -436,46 +485,20 @@ fn running_options(argv: &[String], options: &[&str]) -> Peel {
     Peel { inner, lift, cut }
 }
 
-/// Options with which a reading program acts.
-fn acting(argv: &[String], name: &str) -> Peel {
-    let Some((_, options)) = ACTING.iter().find(|(program, _)| *program == name) else {
-        return Peel::plain();
-    };
-    let acts = |word: &String| options.iter().any(|option| is_option(word, option));
-    let found = argv
-        .iter()
-        .enumerate()
-        .skip(1)
-        .filter(|(_, word)| acts(word));
-    match found.map(|(at, _)| at).max() {
-        Some(at) => Peel::new(
-            Vec::new(),
-            Lift::Spelled {
-                words: at + 1,
-                because: AskReason::ActingOption,
-                inner: None,
-            },
-        ),
-        None => Peel::plain(),
+/// A sub-command that is not known to only read or change files here must be spelled: it may be an
+/// alias, or send something.
+fn sub_command(argv: &[String], program: &Program, start: usize) -> Lift {
+    let name = argv.get(start).map_or("", String::as_str);
+    let acting = acting(argv, &names_of(argv, start)).lift;
+    let is_plain = program.plain.is_empty() || program.plain.contains(&name);
+    if is_plain || acting != Lift::Plain {
+        return acting;
     }
-}
-
-/// Whether a word gives an option, also bundled or with its value.
-fn is_option(word: &str, option: &str) -> bool {
-    if word == option {
-        return true;
+    Lift::Spelled {
+        words: start + 1,
+        because: AskReason::OtherSubCommand,
+        inner: None,
     }
-    if option.starts_with("--") {
-        return word
-            .strip_prefix(option)
-            .is_some_and(|rest| rest.starts_with('='));
-    }
-    let bundled = word.starts_with('-') && !word.starts_with("--") && option.len() == 2;
-    bundled
-        && option
-            .chars()
-            .nth(1)
-            .is_some_and(|letter| word.contains(letter))
 }
 
 fn trap(argv: &[String]) -> Vec<Inner> {
@@ -499,6 +522,9 @@ fn callbacks(argv: &[String]) -> Vec<Inner> {
             inner.push(Inner::Script(value.clone()));
         }
     }
+    let attached = argv.iter().filter_map(|word| bundled_value(word, "-C"));
+    let attached = attached.filter(|value| !value.is_empty());
+    inner.extend(attached.map(|value| Inner::Script(value.to_owned())));
     if argv.first().is_some_and(|name| name == "bind") {
         let keys = argv.iter().filter_map(|word| word.split_once(':'));
         inner.extend(keys.map(|(_, value)| Inner::Script(value.to_owned())));
@@ -518,7 +544,7 @@ fn subscripts(argv: &[String], peeled: &mut Peel) {
         "wait" => "-p",
         _ => "-v",
     };
-    let names = |word: &String| word.starts_with(option) || word == "-R";
+    let names = |word: &String| bundled_value(word, option).is_some() || word == "-R";
     if argv.iter().skip(1).any(names) && peeled.lift == Lift::Plain {
         peeled.lift = Lift::Never(AskReason::Evaluates);
     }

@@ -41,6 +41,10 @@ pub(super) struct Program {
     pub(super) assignments: bool,
     /// Options of a [`Role::Global`] program that change nothing but how it answers.
     pub(super) harmless: &'static [&'static str],
+    /// Sub-commands of a [`Role::Global`] program that need not be spelled. Empty: all.
+    pub(super) plain: &'static [&'static str],
+    /// Whether its options are not known, so that any word may begin the command.
+    pub(super) anywhere: bool,
 }
 
 pub(super) const NONE: Program = Program {
@@ -54,6 +58,8 @@ pub(super) const NONE: Program = Program {
     scripts: &[],
     assignments: false,
     harmless: &[],
+    plain: &[],
+    anywhere: false,
 };
 
 /// All programs that are described.

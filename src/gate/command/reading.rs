@@ -180,7 +180,9 @@ impl Reading {
 pub(super) fn is_plain_variable(name: &str) -> bool {
     let shell = ["path", "cdpath", "fpath", "argv", "status", "prompt", "_"];
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    name.bytes().all(plain) && !shell.contains(&name)
+    // Programs look at these in small letters.
+    let programs = name.ends_with("_proxy") || name.starts_with("npm_");
+    name.bytes().all(plain) && !shell.contains(&name) && !programs
 }
 
 /// What a substitution in backquotes runs: a backslash before these three is taken away, in

@@ -122,6 +122,8 @@ pub enum AskReason {
     UnknownOption,
     /// An option before the sub-command that changes what the program does.
     ConfigOption,
+    /// A sub-command that may be an alias, run something or send something.
+    OtherSubCommand,
     /// An option with which a harmless program deletes, writes or runs.
     ActingOption,
     /// More is hidden in it than is looked at.
@@ -144,6 +146,7 @@ impl AskReason {
             AskReason::ExecWrapper => "segment_exec_wrapper",
             AskReason::UnknownOption => "segment_unknown_option",
             AskReason::ConfigOption => "segment_config_option",
+            AskReason::OtherSubCommand => "segment_other_sub_command",
             AskReason::ActingOption => "segment_acting_option",
             AskReason::TooMuch => "segment_too_much",
         }
@@ -164,6 +167,9 @@ impl std::fmt::Display for AskReason {
             AskReason::ExecWrapper => "it runs another program, which the rule must spell",
             AskReason::UnknownOption => "an option before the inner command is not known",
             AskReason::ConfigOption => "an option before the sub-command changes what it does",
+            AskReason::OtherSubCommand => {
+                "its sub-command may do anything, and the rule must spell it"
+            }
             AskReason::ActingOption => "one of its options deletes, writes or runs",
             AskReason::TooMuch => "too much is hidden inside it",
         })

@@ -4,6 +4,56 @@
 
 use super::programs::{NONE, Program, Role};
 
+/// What of git reads, or changes files and commits as everybody knows. All else may be an alias, a
+/// setting that runs a program later, or another name of `push`.
+const PLAIN_GIT: &[&str] = &[
+    "add",
+    "annotate",
+    "apply",
+    "blame",
+    "branch",
+    "cat-file",
+    "check-ignore",
+    "checkout",
+    "cherry-pick",
+    "clean",
+    "commit",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "fsck",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge",
+    "merge-base",
+    "mv",
+    "name-rev",
+    "notes",
+    "push",
+    "reflog",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "rm",
+    "shortlog",
+    "show",
+    "show-ref",
+    "stash",
+    "status",
+    "switch",
+    "tag",
+    "version",
+    "whatchanged",
+    "worktree",
+];
+
 /// Programs whose first word behind the options says what they do.
 pub(super) const SUBCOMMANDS: &[Program] = &[
     Program {
@@ -31,6 +81,7 @@ pub(super) const SUBCOMMANDS: &[Program] = &[
             "--super-prefix",
         ],
         harmless: &["--no-pager", "--no-optional-locks", "-P"],
+        plain: PLAIN_GIT,
         ..NONE
     },
     Program {

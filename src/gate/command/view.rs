@@ -91,6 +91,8 @@ pub(super) struct Forms {
     pub(super) scripts: BTreeSet<String>,
     /// Whether a shell in it reads its script from its input.
     pub(super) reads_script: bool,
+    /// Commands to which words of the input are added.
+    pub(super) extended: Vec<Vec<String>>,
 }
 
 impl Forms {
@@ -129,7 +131,12 @@ impl Forms {
             budget.exhausted |= peeled.cut;
             for inner in peeled.inner {
                 match inner {
-                    Inner::Argv(inner) => open.push(inner),
+                    Inner::Argv(inner) => {
+                        if adds_words(&argv) {
+                            self.extended.push(inner.clone());
+                        }
+                        open.push(inner);
+                    }
                     Inner::Script(script) => {
                         self.scripts.insert(script);
                     }
@@ -138,6 +145,11 @@ impl Forms {
             seen.insert(argv);
         }
     }
+}
+
+fn adds_words(argv: &[String]) -> bool {
+    let name = argv.first().map(|name| basename(name));
+    name.is_some_and(|name| name == "xargs" || name == "gxargs")
 }
 
 fn reads_script(argv: &[String], lift: &super::peel::Lift) -> bool {

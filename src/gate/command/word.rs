@@ -196,7 +196,11 @@ impl WordBuilder {
     /// What stands between `$'` and `'`.
     pub(super) fn ansi_c(&mut self, inner: &str) {
         match decode_ansi_c(inner) {
-            Some(text) => self.quoted(&text),
+            Some(text) => {
+                self.quoted(&text);
+                // Shells differ in these.
+                self.dynamic |= inner.contains("\\x{") || inner.contains("\\c");
+            }
             None => self.expansion(inner),
         }
     }
@@ -284,6 +288,12 @@ pub(super) fn decode_ansi_c(inner: &str) -> Option<String> {
             't' => Some(9),
             'v' => Some(11),
             '\\' | '\'' | '"' | '?' => Some(escape as u32),
+            'x' if rest.peek() == Some(&'{') => {
+                rest.next();
+                let value = number(&mut rest, 16, usize::MAX).unwrap_or(0);
+                rest.next_if_eq(&'}');
+                Some(value & 0xff)
+            }
             'x' => number(&mut rest, 16, 2).map(|value| value & 0xff),
             'u' => {
                 push_scalar(&mut bytes, number(&mut rest, 16, 4)?)?;

@@ -288,6 +288,57 @@ pub(super) const WRAPPERS: &[Program] = &[
         ],
         ..NONE
     },
+    // Each with options of its own, so that every place in it may begin the command.
+    Program {
+        names: &[
+            "at",
+            "batch",
+            "bear",
+            "ccache",
+            "chronic",
+            "cpulimit",
+            "dbus-launch",
+            "dumb-init",
+            "eatmydata",
+            "envdir",
+            "expect",
+            "faketime",
+            "gdb",
+            "gosu",
+            "i386",
+            "ip netns exec",
+            "logsave",
+            "lxc exec",
+            "machinectl shell",
+            "perf",
+            "proxychains4",
+            "rr",
+            "run0",
+            "runcon",
+            "schroot",
+            "screen",
+            "sem",
+            "setlock",
+            "setuidgid",
+            "sg",
+            "softlimit",
+            "ssh-agent",
+            "sshpass",
+            "start-stop-daemon",
+            "su-exec",
+            "systemd-cat",
+            "systemd-inhibit",
+            "tini",
+            "tmux",
+            "torsocks",
+            "trickle",
+            "with-lock-ex",
+            "x86_64",
+            "xterm",
+        ],
+        anywhere: true,
+        ..NONE
+    },
     Program {
         names: &["direnv exec", "aws-vault exec", "chamber exec"],
         operands: 1,
@@ -359,7 +410,11 @@ pub(super) const WRAPPERS: &[Program] = &[
         ..NONE
     },
     Program {
-        names: &["git submodule foreach"],
+        names: &[
+            "git submodule foreach",
+            "git submodule -q foreach",
+            "git submodule --quiet foreach",
+        ],
         role: Role::Joined,
         long_flags: &["--recursive", "--quiet"],
         ..NONE
@@ -368,6 +423,41 @@ pub(super) const WRAPPERS: &[Program] = &[
         names: &["git rebase"],
         operands: usize::MAX,
         scripts: &["-x", "--exec"],
+        ..NONE
+    },
+    Program {
+        names: &["git grep"],
+        operands: usize::MAX,
+        scripts: &["-O", "--open-files-in-pager"],
+        ..NONE
+    },
+    Program {
+        names: &["git difftool"],
+        operands: usize::MAX,
+        scripts: &["-x", "--extcmd"],
+        ..NONE
+    },
+    Program {
+        names: &["git clone"],
+        operands: usize::MAX,
+        scripts: &["-u", "--upload-pack", "-c", "--config"],
+        ..NONE
+    },
+    Program {
+        names: &[
+            "git fetch",
+            "git pull",
+            "git ls-remote",
+            "git archive",
+            "git push",
+        ],
+        operands: usize::MAX,
+        scripts: &["--upload-pack", "--receive-pack", "--exec"],
+        ..NONE
+    },
+    Program {
+        names: &["jobs"],
+        flags: "lnprsx",
         ..NONE
     },
     Program {

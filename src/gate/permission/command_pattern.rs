@@ -26,6 +26,8 @@ pub(super) struct CommandPattern {
     pub(super) form: Form,
     /// The text of a whole command that is exactly this. None: wide, or with gaps.
     exact: Option<Box<str>>,
+    /// Whether it lets calls run.
+    is_narrow: bool,
 }
 
 /// How a pattern ends.
@@ -53,6 +55,8 @@ pub(super) struct PreparedView {
     /// As words.
     pub(super) list: Vec<String>,
     is_sound: bool,
+    /// How many of its words a narrow pattern must spell.
+    spelled_min: usize,
 }
 
 impl PreparedView {
@@ -62,6 +66,7 @@ impl PreparedView {
         let text = with_single_blanks(&view.text);
         Self {
             list: view.words.clone(),
+            spelled_min: view.spelled_min,
             words: view.words.join(&bound),
             text: (text != spaced).then_some(text),
             spaced,
@@ -88,6 +93,7 @@ impl CommandPattern {
         };
         Self {
             exact: is_exact.then(|| text.trim().into()),
+            is_narrow: reach == Reach::Narrow,
             words: strict.wild(WORD_END),
             text: wide.map(|outline| outline.wild(' ')),
             text_prefix: text_prefix.filter(|other| *other != prefix),
@@ -102,6 +108,10 @@ impl CommandPattern {
     }
 
     pub(super) fn matches(&self, view: &PreparedView) -> bool {
+        let spelled = self.prefix.split_whitespace().count();
+        if self.is_narrow && view.spelled_min > 1 && spelled < view.spelled_min {
+            return false;
+        }
         if view.is_sound && self.words.matches(&view.words) {
             return true;
         }

@@ -69,6 +69,7 @@ fn view(view: &command::View) -> View {
     View {
         words: view.words.clone(),
         text: view.text.clone(),
+        spelled_min: 1,
     }
 }
 

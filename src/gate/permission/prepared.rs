@@ -81,6 +81,7 @@ impl Prepared {
         let raw = View {
             words: Vec::new(),
             text: command.text.clone(),
+            spelled_min: 1,
         };
         let is_viewed = views.iter().any(|view| view.text == raw.text);
         let raw = (!is_viewed).then_some(&raw);

@@ -15,6 +15,8 @@ pub struct View {
     pub words: Vec<String>,
     /// The text of the segment, or of the whole command, as it stands.
     pub text: String,
+    /// How many of its first words a rule that allows must spell; one for most commands.
+    pub spelled_min: usize,
 }
 
 /// A command, cut up twice: to be stopped, and to be let through.
@@ -40,6 +42,7 @@ impl CommandSubject {
         let view = View {
             words: words.clone().unwrap_or_default(),
             text: text.to_owned(),
+            spelled_min: 1,
         };
         Self {
             text: text.to_owned(),
@@ -74,6 +77,7 @@ impl CommandSubject {
         let view = |view: &command::View| View {
             words: view.words.clone(),
             text: view.text.clone(),
+            spelled_min: 1,
         };
         Self {
             text: text.to_owned(),
@@ -107,11 +111,12 @@ pub(super) fn segment_for_allow(segment: &Segment) -> Result<View, String> {
     let allowed = segment.allow_view().map_err(told)?;
     // A pattern could leave out what matters here; only the whole text as a rule says it all.
     match allowed.because {
-        Some(reason) => Err(told(reason)),
-        None => Ok(View {
+        None | Some(AskReason::OtherSubCommand) => Ok(View {
             words: allowed.view.words.clone(),
             text: allowed.view.text.clone(),
+            spelled_min: allowed.spelled_min,
         }),
+        Some(reason) => Err(told(reason)),
     }
 }
 

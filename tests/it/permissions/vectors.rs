@@ -219,6 +219,7 @@ impl CallCase {
         let views = segments.iter().map(|words| View {
             words: words.clone(),
             text: words.join(" "),
+            spelled_min: 1,
         });
         let views: Vec<View> = views.collect();
         CommandSubject {
