@@ -7,6 +7,9 @@ use url::{Host, Url};
 
 use super::error::RuleError;
 
+/// Most addresses within one address that are looked at.
+const ADDRESSES_MAX: usize = 16;
+
 /// One pattern of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {
@@ -61,7 +64,7 @@ impl HostPattern {
             return Err(refused());
         }
         Ok(Self {
-            host: without_dot(&host.to_string()),
+            host: without_dots(&host.to_string()),
             below,
             port,
         })
@@ -87,7 +90,7 @@ impl HostPattern {
 impl Target {
     fn of(url: &Url) -> Option<Self> {
         Some(Self {
-            host: without_dot(url.host_str()?),
+            host: without_dots(url.host_str()?),
             port: url.port_or_known_default(),
         })
     }
@@ -96,6 +99,18 @@ impl Target {
     pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
         self.host.rsplit('.')
     }
+
+    /// The same host as an address of the older kind, if it is one in new clothes.
+    fn as_v4(&self) -> Option<Self> {
+        let Ok(Host::Ipv6(address)) = Host::parse(&self.host) else {
+            return None;
+        };
+        let v4 = address.to_ipv4().filter(|_| !address.is_loopback())?;
+        Some(Self {
+            host: v4.to_string(),
+            port: self.port,
+        })
+    }
 }
 
 impl PreparedUrl {
@@ -103,27 +118,25 @@ impl PreparedUrl {
         let trimmed = text.trim();
         let parsed = Url::parse(trimmed).ok();
         let own = parsed.as_ref().and_then(Target::of);
-        // `host/path` and `host:80/path` are addresses to many tools.
-        let guessed = match &own {
-            None => Url::parse(&format!("https://{trimmed}")).ok(),
-            Some(_) => None,
-        };
-        let mut wide: Vec<Target> = own.iter().cloned().collect();
-        wide.extend(guessed.as_ref().and_then(Target::of));
         let mut texts = vec![text.to_owned()];
         texts.extend(parsed.as_ref().map(|url| url.as_str().to_owned()));
         texts.dedup();
         let has_user = |url: &Url| !url.username().is_empty() || url.password().is_some();
         let unclear = match &parsed {
             None => Some("the address cannot be read"),
-            Some(_) if is_read_differently(trimmed) => {
+            Some(url) if is_read_differently(trimmed, url) => {
                 Some("readers of the address may differ about its host")
             }
             Some(_) => None,
         };
-        let is_certain = unclear.is_none() && !parsed.as_ref().is_some_and(has_user);
+        // Where other schemes lead is for their programs to say.
+        let is_web = |url: &Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss");
+        let is_certain = unclear.is_none()
+            && parsed
+                .as_ref()
+                .is_some_and(|url| is_web(url) && !has_user(url));
         Self {
-            wide,
+            wide: all_targets(trimmed, own.as_ref()),
             narrow: own.filter(|_| is_certain),
             texts,
             unclear,
@@ -131,15 +144,59 @@ impl PreparedUrl {
     }
 }
 
-/// Characters that URL parsers drop or turn around, each in its own way.
-fn is_read_differently(text: &str) -> bool {
-    text.contains(|character: char| {
-        character.is_control() || character.is_whitespace() || character == '\\'
-    })
+/// Every host that some reader may find.
+fn all_targets(text: &str, own: Option<&Target>) -> Vec<Target> {
+    let mut found: Vec<Target> = own.into_iter().cloned().collect();
+    let mut add = |address: &str| {
+        // A scheme that is known has its hosts brought to their normal form.
+        let url = Url::parse(&format!("https://{address}")).ok();
+        let target = url.as_ref().and_then(Target::of);
+        let target = target.filter(|target| found.iter().all(|known| known.host != target.host));
+        found.extend(target);
+    };
+    // Addresses within addresses, and those of schemes that no parser knows.
+    for (at, mark) in text.match_indices("://").take(ADDRESSES_MAX) {
+        add(text.get(at + mark.len()..).unwrap_or_default());
+    }
+    // `host/path` and `host:80/path` are addresses to many tools, and so is `scheme:host`.
+    if !text.contains("://") {
+        add(text);
+        let behind = text.split_once(':').map(|(_, behind)| behind);
+        let is_port = |behind: &&str| {
+            let end = behind.find('/').unwrap_or(behind.len());
+            behind.bytes().take(end).all(|byte| byte.is_ascii_digit())
+        };
+        if let Some(behind) = behind.filter(|behind| !is_port(behind)) {
+            add(behind.trim_start_matches('/'));
+        }
+    }
+    let older: Vec<Target> = found.iter().filter_map(Target::as_v4).collect();
+    found.extend(older);
+    found
 }
 
-fn without_dot(host: &str) -> String {
-    host.strip_suffix('.').unwrap_or(host).to_owned()
+/// Characters that URL parsers drop or turn around, each in its own way, and slashes that some add.
+fn is_read_differently(text: &str, url: &Url) -> bool {
+    let odd = |character: char| {
+        character.is_control() || character.is_whitespace() || matches!(character, '\\' | '{' | '}')
+    };
+    let behind = text.split_once(':').map_or("", |(_, behind)| behind);
+    let has_slashes = behind.starts_with("//") && !behind.starts_with("///");
+    let is_file = url.scheme() == "file";
+    text.contains(odd) || (url.is_special() && !is_file && (!has_slashes || hides_user(behind)))
+}
+
+/// Whether a user's name may end where the host does: `//a.b?@c.d`.
+fn hides_user(behind: &str) -> bool {
+    let authority = behind.trim_start_matches('/');
+    let end = authority.find(['/', '?', '#']);
+    let rest = end.and_then(|at| authority.get(at..)).unwrap_or_default();
+    let until_path = rest.split('/').next().unwrap_or_default();
+    until_path.contains('@')
+}
+
+fn without_dots(host: &str) -> String {
+    host.trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -174,6 +231,17 @@ mod tests {
             ("example.com", "https://user@example.com/", false),
             ("example.com", "https://evil.net\\@example.com/", false),
             ("example.com", "file:///etc/passwd", false),
+            ("example.com", "file://example.com/etc/passwd", false),
+            ("example.com", "dict://example.com:11211/", false),
+            ("example.com", "javascript://example.com/%0aalert", false),
+            ("example.com", "https:example.com", false),
+            ("example.com", "https:/example.com", false),
+            ("example.com", "https:///example.com", false),
+            ("example.com", "http://example.com#@evil.net/", false),
+            ("example.com", "http://example.com?@evil.net/", false),
+            ("example.com", "http://example.com/?q=a@evil.net", true),
+            ("example.com", "https://example.com../", true),
+            ("a.b", "https://a.{b,c}/", false),
         ];
         for (pattern, url, expected) in cases {
             assert_eq!(matches(pattern, url), expected, "`{pattern}` on `{url}`");
@@ -190,6 +258,28 @@ mod tests {
         assert_eq!(hosts("evil.net/x"), ["evil.net"]);
         assert_eq!(hosts("evil.net:80/x"), ["evil.net"]);
         assert_eq!(hosts("http://ev\til.net/"), ["evil.net"]);
+        for (url, host) in [
+            ("foo://EVIL.net/", "evil.net"),
+            ("foo://evil%2enet/", "evil.net"),
+            ("redis://LOCALHOST:6379", "localhost"),
+            ("redis://127.0.0.01:6379", "127.0.0.1"),
+            ("gopher://127.1", "127.0.0.1"),
+            ("foo://0x7f.1", "127.0.0.1"),
+            ("http://[::ffff:127.0.0.1]", "127.0.0.1"),
+            ("ssh://[::ffff:7f00:1]", "127.0.0.1"),
+            ("http://[::127.0.0.1]", "127.0.0.1"),
+            ("jar:http://evil.net/!/", "evil.net"),
+            ("view-source:http://evil.net", "evil.net"),
+            ("url:http://evil.net", "evil.net"),
+            ("foo:evil.net", "evil.net"),
+            ("http://evil.net../", "evil.net"),
+        ] {
+            assert!(
+                hosts(url).contains(&host.to_owned()),
+                "{url}: {:?}",
+                hosts(url)
+            );
+        }
     }
 
     #[test]
