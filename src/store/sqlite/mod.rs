@@ -16,6 +16,7 @@ mod forget;
 mod index;
 mod list;
 mod live;
+mod log_file;
 mod queue;
 mod reader;
 mod restore;

@@ -18,7 +18,7 @@ pub(super) const VERSION: u32 = 2;
 const APPLICATION_ID: i32 = 0x4347_7374;
 
 /// Bytes of a page. Records travel in groups, and large pages cost fewer writes per group.
-const PAGE_BYTES: u32 = 8_192;
+pub(super) const PAGE_BYTES: usize = 8_192;
 
 /// Step n brings a file from version n to n + 1. Steps are only ever added.
 const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1, TABLES_2];
@@ -196,7 +196,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
     private().create_new(true).open(&aside).map_err(io)?;
     let make = || -> rusqlite::Result<()> {
         let connection = Connection::open_with_flags(&aside, flags())?;
-        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+        connection.pragma_update(None, "page_size", PAGE_BYTES as i64)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch("BEGIN")?;
         for step in MIGRATIONS {
@@ -309,7 +309,7 @@ fn private() -> OpenOptions {
     options
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)

@@ -4,6 +4,7 @@
 //! it works. Settling, forgetting and checkpoints happen in slices between groups. Never reads for
 //! others.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::Counters;
 use super::forget::Forgetting;
 use super::queue::{Background, Group, Job, Next, Pause, Queue, Reply, refuse};
 use super::reader::{self, Read};
-use super::schema::{Lock, store_error};
+use super::schema::{Lock, PAGE_BYTES, beside, store_error};
 use super::settle::{Placed, Settler};
+use super::{Counters, log_file};
 use crate::base::clock::Clock;
 use crate::base::failpoint;
 use crate::store::StoreError;
@@ -28,10 +29,14 @@ const BACKLOG_RECORDS: usize = 4_096;
 const OVERDUE: usize = 8;
 /// Bytes of one settling slice: about 4 ms.
 const SLICE_BYTES: usize = 1 << 20;
-/// Silence after which the rest is settled and the log is emptied.
+/// Silence after which the rest is settled and the log is moved into the file.
 const IDLE: Duration = Duration::from_secs(1);
-/// Bytes in the log from which they are moved into the file.
+/// Bytes in the log from which they are moved into the file, and how long its file is made.
 const LOG_BYTES: usize = 8 << 20;
+/// What a commit adds to the log besides its records: the pages in which they begin and end.
+const COMMIT_BYTES: usize = 2 * PAGE_BYTES;
+/// Silence after the start after which the log's file is made long.
+const SOON: Duration = Duration::from_millis(50);
 /// Groups for which settling rests after it failed.
 const SETTLING_RESTS: u32 = 64;
 /// The first and the longest pause on a failing disk.
@@ -66,8 +71,10 @@ struct Work {
     forgetting_next: Vec<Forget>,
     /// Bytes written since the log was last moved into the file.
     log_bytes: usize,
-    /// The log was emptied since the last write.
+    /// The log was moved into the file since the last write.
     tidy: bool,
+    /// The log's file was made long, or cannot be.
+    log_is_long: bool,
     /// Settling failed: it rests for so many groups, or until the next silence.
     settling_rests: u32,
     closing: Option<Reply<()>>,
@@ -129,7 +136,7 @@ impl Writer {
         self.backlog_records += placed.records;
         self.backlog_bytes += placed.bytes;
         self.unindexed_turns += placed.turns;
-        work.log_bytes += group.bytes.len();
+        work.log_bytes += group.bytes.len() + COMMIT_BYTES;
         work.tidy = false;
         self.counters.add_group(group.records, placed.turns);
         self.publish();
@@ -169,6 +176,9 @@ impl Writer {
         if work.forgetting.is_some() || log > 0 || (backlog > 0 && work.settling_rests == 0) {
             return Background::Now;
         }
+        if !work.log_is_long {
+            return Background::After(SOON);
+        }
         match work.tidy && self.is_settled() {
             true => Background::Nothing,
             false => Background::After(IDLE),
@@ -184,6 +194,9 @@ impl Writer {
         let forgets = work.forgetting.as_ref();
         let outcome = if work.log_bytes >= LOG_BYTES {
             self.checkpoint(work)
+        } else if !work.log_is_long && forgets.is_none() {
+            self.lengthen_log(work);
+            Ok(())
         } else if forgets.is_some_and(|forget| forget.after <= self.settled_seq) {
             self.forget(work)
         } else if !self.is_settled() && (work.settling_rests == 0 || forgets.is_some()) {
@@ -237,19 +250,31 @@ impl Writer {
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
     }
 
-    /// Empties the log and gives memory back.
+    /// Commits work without it too, only slower.
+    fn lengthen_log(&self, work: &mut Work) {
+        work.log_is_long = true;
+        if let Some(path) = self.connection.path() {
+            let log = beside(Path::new(path), "-wal");
+            if let Err(error) = log_file::lengthen(&log, LOG_BYTES as u64) {
+                tracing::debug!(%error, "the store's log cannot be made long");
+            }
+        }
+    }
+
+    /// Moves all of the log into the file and gives memory back. The log stays as long as it is and is
+    /// written over: a commit that does not make a file longer waits for the disk only once.
     fn tidy_up(&mut self, work: &mut Work) -> rusqlite::Result<()> {
         work.settling_rests = 0;
         work.log_bytes = 0;
         // With a read going on it stays as it is until the next silence.
         self.connection.busy_timeout(Duration::ZERO)?;
-        let emptied = self
+        let moved = self
             .connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            .query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| {
                 row.get::<_, i64>(0)
             });
         self.connection.busy_timeout(self.busy_timeout)?;
-        work.tidy = emptied? == 0;
+        work.tidy = moved? == 0;
         self.queue.shrink();
         self.connection.execute_batch("PRAGMA shrink_memory")
     }
