@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::approvals::{Changes, Place, ShownApproval, stored_approval};
+use super::approvals::{Changes, Place, ShownApproval, Wanted, stored_approval};
 use super::turn::Turn;
 use super::verbs::answer;
 use super::{Engine, EngineError};
-use crate::gate::approval::{self, Approval, DecideError, Deciding, Outcome};
+use crate::gate::approval::{self, DecideError, Deciding, Outcome};
 use crate::gate::ids::{ApprovalId, SessionId};
-use crate::gate::record::{StoredTurn, TurnSpec};
+use crate::gate::record::StoredTurn;
 use crate::gate::turn::{Decided, Input};
 use crate::store::{StoreError, TurnFilter};
 
@@ -29,31 +29,21 @@ impl Drop for Watching {
     }
 }
 
-/// One page of approvals.
-#[derive(Debug, Default)]
-pub struct ApprovalPage {
-    /// The approvals.
-    pub approvals: Vec<ShownApproval>,
-    /// Where the next page begins. None: this is the last one.
-    pub next: Option<Place>,
-    /// All that match.
-    pub total: u32,
-}
-
 impl Engine {
-    /// What waits, oldest first.
+    /// What waits, oldest first, after where the page before ended; and where the next one begins. None:
+    /// this is the last one.
     pub fn pending_approvals(
         &self,
         after: Option<&Place>,
         limit: usize,
-        is_wanted: impl Fn(&TurnSpec, &Approval, &SessionId) -> bool,
-    ) -> ApprovalPage {
-        let (approvals, next, total) = self.approvals.page(after, limit, is_wanted);
-        ApprovalPage {
-            approvals,
-            next,
-            total,
-        }
+        wanted: Wanted<'_>,
+    ) -> (Vec<ShownApproval>, Option<Place>) {
+        self.approvals.page(after, limit, wanted)
+    }
+
+    /// How many wait.
+    pub fn count_approvals(&self, wanted: Wanted<'_>) -> u32 {
+        self.approvals.count(wanted)
     }
 
     /// Every approval of the turns of one session, decided ones included: the newest turn first, then

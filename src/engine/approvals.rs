@@ -4,16 +4,16 @@
 //! change once it is durable. Never decides.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::sessions::Session;
 use super::turn::Turn;
 use crate::gate::approval::{Approval, ApprovalState};
-use crate::gate::ids::{ApprovalId, CallIndex, SessionId, UnixMillis};
+use crate::gate::ids::{ApprovalId, BatchId, CallIndex, SessionId, UnixMillis};
 use crate::gate::limits::Limits;
 use crate::gate::record::{StoredTurn, TurnSpec};
 use crate::gate::result::CallOutcome;
@@ -42,10 +42,28 @@ pub struct ShownApproval {
 struct Entry {
     id: ApprovalId,
     spec: Arc<TurnSpec>,
-    session: Arc<Session>,
+    root: SessionId,
     /// A change that is kept must not keep its turn.
     turn: Weak<Turn>,
     approval: Arc<Approval>,
+}
+
+/// Which approvals are wanted.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
+    /// All of them, counted already.
+    All,
+    /// Those for which this holds, with the root of their session.
+    Those(&'a dyn Fn(&TurnSpec, &Approval, &SessionId) -> bool),
+}
+
+impl Wanted<'_> {
+    fn takes(self, entry: &Entry) -> bool {
+        match self {
+            Self::All => true,
+            Self::Those(takes) => takes(&entry.spec, &entry.approval, &entry.root),
+        }
+    }
 }
 
 /// Where a page goes on: after the moment and the id of the last one shown.
@@ -57,6 +75,7 @@ struct Inner {
     /// Those that wait, oldest first.
     pending: BTreeMap<Place, Arc<Entry>>,
     per_session: BTreeMap<SessionId, usize>,
+    per_batch: BTreeMap<BatchId, u32>,
     changes: VecDeque<Arc<Entry>>,
     changes_bytes: usize,
     /// Number of the last change.
@@ -116,7 +135,7 @@ impl Approvals {
             inner.put(Arc::new(Entry {
                 id: turn.spec.approval_id(approval.call),
                 spec: turn.spec.clone(),
-                session: turn.session.clone(),
+                root: turn.session.root(),
                 turn: Arc::downgrade(turn),
                 approval,
             }));
@@ -157,34 +176,36 @@ impl Approvals {
         &self,
         after: Option<&Place>,
         limit: usize,
-        is_wanted: impl Fn(&TurnSpec, &Approval, &SessionId) -> bool,
-    ) -> (Vec<ShownApproval>, Option<Place>, u32) {
+        wanted: Wanted<'_>,
+    ) -> (Vec<ShownApproval>, Option<Place>) {
         let inner = self.inner.lock();
-        let wanted = |entry: &Entry| is_wanted(&entry.spec, &entry.approval, &entry.root());
-        let mut total = 0_u32;
-        let mut found: Vec<ShownApproval> = Vec::new();
-        let mut next = None;
-        for (place, entry) in inner.pending.iter().filter(|(_, entry)| wanted(entry)) {
-            total += 1;
-            if after.is_some_and(|after| place <= after) || next.is_some() {
-                continue;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rest = inner.pending.range((from, Bound::Unbounded));
+        let mut rest = rest.map(|(_, entry)| entry);
+        let mut rest = rest.by_ref().filter(|entry| wanted.takes(entry));
+        let page: Vec<_> = rest.by_ref().take(limit).collect();
+        let goes_on = rest.next().is_some();
+        let next = page.last().filter(|_| goes_on).map(|last| last.place());
+        let shown = page.into_iter().map(|entry| inner.shown(entry));
+        (shown.collect(), next)
+    }
+
+    /// How many wait.
+    pub(super) fn count(&self, wanted: Wanted<'_>) -> u32 {
+        let inner = self.inner.lock();
+        let count = match wanted {
+            Wanted::All => inner.pending.len(),
+            Wanted::Those(_) => {
+                let entries = inner.pending.values();
+                entries.filter(|entry| wanted.takes(entry)).count()
             }
-            if found.len() == limit {
-                next = found
-                    .last()
-                    .map(|last| (last.approval.created_at, last.id.clone()));
-                continue;
-            }
-            found.push(inner.shown(entry));
-        }
-        (found, next, total)
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// How many wait in sessions of that line.
     pub(super) fn pending_of_line(&self, root: &SessionId) -> u32 {
-        let inner = self.inner.lock();
-        let of_line = inner.pending.values().filter(|entry| entry.root() == *root);
-        u32::try_from(of_line.count()).unwrap_or(u32::MAX)
+        self.count(Wanted::Those(&|_, _, own| own == root))
     }
 
     /// How many approvals of that line were approved and how many denied after that change.
@@ -250,10 +271,6 @@ impl Approvals {
 }
 
 impl Entry {
-    fn root(&self) -> SessionId {
-        self.session.root()
-    }
-
     /// What it keeps in memory.
     fn bytes(&self) -> usize {
         let calls = self.spec.request.calls.iter();
@@ -275,6 +292,7 @@ impl Inner {
             self.pending.insert(entry.place(), entry.clone());
             let session = entry.spec.session().clone();
             *self.per_session.entry(session).or_default() += 1;
+            *self.per_batch.entry(entry.spec.batch.clone()).or_default() += 1;
         }
         self.changes_bytes += entry.bytes();
         self.changes.push_back(entry);
@@ -291,31 +309,29 @@ impl Inner {
         if self.pending.remove(&entry.place()).is_none() {
             return;
         }
-        let session = entry.spec.session();
+        let (session, batch) = (entry.spec.session(), &entry.spec.batch);
         if let Some(count) = self.per_session.get_mut(session) {
             *count -= 1;
             if *count == 0 {
                 self.per_session.remove(session);
             }
         }
+        if let Some(count) = self.per_batch.get_mut(batch) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_batch.remove(batch);
+            }
+        }
     }
 
     fn shown(&self, entry: &Entry) -> ShownApproval {
-        let spec = &entry.spec;
-        let calls = 0..spec.request.calls.len();
-        let ids = calls.map(|position| {
-            spec.approval_id(CallIndex(u16::try_from(position).unwrap_or(u16::MAX)))
-        });
-        let pending = ids.filter(|id| {
-            let known = self.by_id.get(id);
-            known.is_some_and(|known| known.approval.is_pending())
-        });
+        let pending = self.per_batch.get(&entry.spec.batch);
         ShownApproval {
             id: entry.id.clone(),
-            spec: spec.clone(),
-            root: entry.root(),
+            spec: entry.spec.clone(),
+            root: entry.root.clone(),
             approval: entry.approval.clone(),
-            pending_in_batch: u32::try_from(pending.count()).unwrap_or(u32::MAX),
+            pending_in_batch: pending.copied().unwrap_or_default(),
             outcome: entry
                 .turn
                 .upgrade()

@@ -57,8 +57,8 @@ use snapshots::Snapshots;
 use turns::Turns;
 
 pub use crate::store::TurnFilter;
-pub use approval_verbs::{ApprovalPage, Watching};
-pub use approvals::{Changes, Place, ShownApproval};
+pub use approval_verbs::Watching;
+pub use approvals::{Changes, Place, ShownApproval, Wanted};
 pub use events::{EventRecord, Happened, Heard, Listener};
 pub use explain::{Asked, Explained, ExplainedPart, Explanation, Question};
 pub use policy::{CheckedRules, PolicyError, Problem};

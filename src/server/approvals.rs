@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status};
 use super::access::{Caller, Role};
 use super::convert_approval::{self as convert, Shown};
 use super::status::Failure;
-use crate::engine::{Changes, Engine, Place, ShownApproval, Watching};
+use crate::engine::{Changes, Engine, Place, ShownApproval, Wanted, Watching};
 use crate::gate::approval::{Approval, ApprovalState, DecideError, Deciding};
 use crate::gate::ids::{ApprovalId, SessionId, UnixMillis};
 use crate::gate::record::TurnSpec;
@@ -99,6 +99,22 @@ impl Filter {
             && (self.tools.is_empty() || self.tools.iter().any(|glob| glob_matches(glob, name)))
     }
 
+    /// What the engine should look for, with the test that [`takes`](Self::takes) is. For those that wait.
+    fn wanted<'a>(
+        &self,
+        takes: &'a dyn Fn(&TurnSpec, &Approval, &SessionId) -> bool,
+    ) -> Wanted<'a> {
+        let is_open = self.roots.is_empty()
+            && self.session.is_empty()
+            && self.turn.is_empty()
+            && self.min_risk.is_none()
+            && self.tools.is_empty();
+        match is_open && self.is_pending_only() {
+            true => Wanted::All,
+            false => Wanted::Those(takes),
+        }
+    }
+
     /// Whether it would be taken if it were in a state that is.
     fn would_take(&self, shown: &ShownApproval) -> bool {
         let in_any_state = Self {
@@ -127,16 +143,14 @@ impl Approvals {
             true => None,
             false => Some(read_place(&request.page_token)?),
         };
-        let page = self
-            .engine
-            .pending_approvals(after.as_ref(), limit, |spec, approval, root| {
-                filter.takes(spec, approval, root)
-            });
+        let takes = |spec: &_, approval: &_, root: &_| filter.takes(spec, approval, root);
+        let wanted = filter.wanted(&takes);
+        let total = self.engine.count_approvals(wanted);
+        let (page, mut next) = self.engine.pending_approvals(after.as_ref(), limit, wanted);
         let mut bytes = 0;
-        let mut approvals = Vec::with_capacity(page.approvals.len());
-        let mut next = page.next;
+        let mut approvals = Vec::with_capacity(page.len());
         let mut last: Option<Place> = None;
-        for shown in &page.approvals {
+        for shown in &page {
             let message = convert::approval(shown, Shown::Cut);
             bytes += message.encoded_len();
             if bytes > PAGE_BYTES_MAX && last.is_some() {
@@ -149,7 +163,7 @@ impl Approvals {
         Ok(pb::ListApprovalsResponse {
             approvals,
             next_page_token: next.as_ref().map(place).unwrap_or_default(),
-            total: page.total,
+            total,
         })
     }
 
@@ -385,14 +399,14 @@ impl Watch {
 
     fn snapshot_page(&mut self, after: Option<Place>) -> pb::WatchApprovalsResponse {
         let filter = &self.filter;
-        let page =
-            self.engine
-                .pending_approvals(after.as_ref(), AT_ONCE, |spec, approval, root| {
-                    filter.takes(spec, approval, root)
-                });
-        let complete = page.next.is_none();
-        self.snapshot = page.next.map(Some);
-        let shown = page.approvals.iter();
+        let takes = |spec: &_, approval: &_, root: &_| filter.takes(spec, approval, root);
+        let wanted = filter.wanted(&takes);
+        let (page, next) = self
+            .engine
+            .pending_approvals(after.as_ref(), AT_ONCE, wanted);
+        let complete = next.is_none();
+        self.snapshot = next.map(Some);
+        let shown = page.iter();
         if let Some(told) = &mut self.told {
             told.extend(shown.clone().map(|shown| shown.id.clone()));
         }

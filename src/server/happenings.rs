@@ -14,7 +14,7 @@ use super::approvals::read_cursor;
 use super::convert_approval::{self as convert, Shown};
 use super::events::{View, turn_event};
 use super::status::Failure;
-use crate::engine::{Engine, EventRecord, Happened, Heard, Listener};
+use crate::engine::{Engine, EventRecord, Happened, Heard, Listener, Wanted};
 use crate::pb::v1::event_service_server::EventService;
 use crate::pb::v1::{self as pb, ErrorReason};
 use pb::event_record::Body;
@@ -85,10 +85,8 @@ impl Subscriber {
                 body: Some(Body::TurnSnapshot(shown)),
             });
         }
-        let page = self
-            .engine
-            .pending_approvals(None, usize::MAX, |_, _, _| true);
-        for shown in &page.approvals {
+        let (pending, _) = self.engine.pending_approvals(None, usize::MAX, Wanted::All);
+        for shown in &pending {
             let session = shown.spec.session().as_str();
             if self.takes(
                 pb::EventKind::Approval,
