@@ -13,7 +13,7 @@ use super::support::orchestrator::{
     Following, Orchestrator, call, code_of, result_of, text_of, turn,
 };
 use super::support::sidecar::{Setup, Sidecar};
-use super::support::{set_up, tools};
+use super::support::{set_up, tools, until_no_executor};
 
 fn own() -> pb::ToolDefinition {
     pb::ToolDefinition {
@@ -350,4 +350,87 @@ async fn silence_after_a_restart_does_not_loosen_what_the_tool_said() {
     let approver = Approver::connect(&sidecar).await;
     let approval = approver.only().await;
     assert_eq!(approval.tool_reason, "for the user");
+}
+
+#[tokio::test]
+async fn a_question_waits_for_an_executor_that_comes_in_time() {
+    let (sidecar, executor, orchestrator) = set_up(alone(), [own()]).await;
+    executor.hang_up();
+    until_no_executor(&orchestrator).await;
+    let mut events = orchestrator.run(one()).await;
+    // Another executor is not asked for it.
+    let other = Executor::join(&sidecar, hello("other", [tools::echo()])).await;
+    let mut executor = Executor::join(&sidecar, hello("box", [own()])).await;
+    let asked = executor.checks().await;
+    executor.verdict(&asked.check_id, Says::Passthrough).await;
+    let work = executor.work().await;
+    executor.answer_text(&work, "done").await;
+    assert_eq!(text_of(result_of(&events.completed().await, "c")), "done");
+    drop(other);
+}
+
+#[tokio::test]
+async fn a_question_without_an_executor_ends_by_its_time() {
+    let setup = alone().set("turn.check_timeout_ms", 100);
+    let (sidecar, executor, orchestrator) = set_up(setup, [own()]).await;
+    executor.hang_up();
+    until_no_executor(&orchestrator).await;
+    let completed = orchestrator.run_to_end(one()).await;
+    assert_eq!(code_of(&completed, "c"), "approval_unavailable");
+    let mut executor = Executor::join(&sidecar, hello("box", [own()])).await;
+    let mut events = orchestrator.run(turn("t2", [call("c", "own", "{}")])).await;
+    // The first question is not asked any more.
+    let asked = executor.checks().await;
+    assert_eq!(asked.context.unwrap().turn_id, "t2");
+    executor.verdict(&asked.check_id, Says::Deny).await;
+    assert_eq!(
+        code_of(&events.completed().await, "c"),
+        "tool_denied_by_tool"
+    );
+}
+
+#[tokio::test]
+async fn after_a_restart_a_call_can_be_approved_before_its_executor_is_back() {
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [own()]).await;
+    let mut events = orchestrator.run(one()).await;
+    let asked = executor.checks().await;
+    executor.verdict(&asked.check_id, Says::Ask).await;
+    suspended(&mut events).await;
+    drop((events, executor, orchestrator));
+    let sidecar = sidecar.crash_and_restart(Setup::default()).await;
+    let approver = Approver::connect(&sidecar).await;
+    let approval = approver.only().await;
+    approver
+        .decide(choose(&approval, pb::ApprovalChoice::Once))
+        .await;
+    let mut executor = Executor::join(&sidecar, hello("box", [own()])).await;
+    let asked = executor.checks().await;
+    executor.verdict(&asked.check_id, Says::AskFirm).await;
+    let work = executor.work().await;
+    assert_eq!(work.call_id, "c");
+}
+
+#[tokio::test]
+async fn after_a_restart_a_path_is_asked_about_again() {
+    let approved = |rules: &str| Setup::default().set("permissions.allow", rules);
+    let sidecar = approved("[]").start().await;
+    let mut executor = Executor::join(&sidecar, knows_paths("box")).await;
+    let orchestrator = Orchestrator::connect(&sidecar).await;
+    let mut events = orchestrator.run(reading("/data/a")).await;
+    let asked = executor.resolves().await;
+    executor
+        .facts(&asked.request_id, &[("/path", "/data/a", "/data/a")])
+        .await;
+    suspended(&mut events).await;
+    drop((events, executor, orchestrator));
+    let allow = r#"["read_file(//data/**)"]"#;
+    let sidecar = sidecar.crash_and_restart(approved(allow)).await;
+    let mut executor = Executor::join(&sidecar, knows_paths("box")).await;
+    let asked = executor.resolves().await;
+    executor
+        .facts(&asked.request_id, &[("/path", "/data/a", "/data/a")])
+        .await;
+    // The rules of now allow it, so nobody is asked.
+    let work = executor.work().await;
+    assert_eq!(work.call_id, "c");
 }

@@ -202,7 +202,9 @@ impl Pool {
                 instance.tools.remove(name);
             }
         }
-        inner.pump(owner, self.clock.now_ms());
+        let now = self.clock.now_ms();
+        inner.pump(owner, now);
+        inner.ask_kept(owner, now, self.limits.executor_questions_max);
     }
 
     /// What the owner's instances run; of several definitions of a name, the last is of the instance that

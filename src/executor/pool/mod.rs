@@ -21,6 +21,7 @@ use crate::base::clock::Clock;
 use crate::gate::ids::{CallIndex, ExecutionId, InstanceId, OwnerName, ToolName};
 use crate::gate::limits::Limits;
 use crate::gate::tool::Tool;
+use inquire::Unasked;
 use instance::Instance;
 use stage::Stage;
 
@@ -63,6 +64,8 @@ struct Inner {
     executions: std::collections::HashMap<ExecutionId, Execution, foldhash::fast::RandomState>,
     owners: BTreeMap<OwnerName, Owner>,
     instances: BTreeMap<(OwnerName, InstanceId), Instance>,
+    /// Questions for which no process is there, oldest first.
+    unasked: Vec<Unasked>,
 }
 
 /// The executors that are connected and what they have in hand.

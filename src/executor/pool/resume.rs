@@ -70,6 +70,7 @@ impl Pool {
         let proven = listed.is_some() && resumes;
         let decisions = inner.settle_listed(&owner, &instance, listed.unwrap_or_default(), proven);
         inner.pump(&owner, now);
+        inner.ask_kept(&owner, now, self.limits.executor_questions_max);
         decisions
     }
 

@@ -47,7 +47,8 @@ impl TurnMachine {
         }
         let waiting: Arc<[_]> = self.pending().cloned().collect();
         if !waiting.is_empty() {
-            self.shown.extend(waiting.iter().cloned());
+            // One that waited before a restart may be shown already.
+            self.shown = waiting.to_vec();
             self.announce.push(Event::ApprovalRequired(waiting));
         }
     }
@@ -126,7 +127,7 @@ impl TurnMachine {
         if !self.has_held {
             return;
         }
-        let is_frozen = self.pending().next().is_some();
+        let is_frozen = self.is_undecided || self.pending().next().is_some();
         let is_eager = self.spec.batch_policy == BatchPolicy::EagerSafe;
         self.has_held = false;
         for call in self.calls.iter_mut().filter(|call| call.is_held) {
@@ -195,6 +196,10 @@ impl TurnMachine {
                 .is_replaced(&tool.definition.name, &tool.digest)
             {
                 self.supersede(position, now);
+                continue;
+            }
+            // What is asked about it is not known yet; it is decided when that is.
+            if self.is_undecided {
                 continue;
             }
             let case = Case::new(call, &tool, view, now, Approver::Expected);
@@ -302,7 +307,7 @@ impl TurnMachine {
 
     /// Leaves true after every step: it is told once that only people are awaited, and for how long.
     pub(super) fn note_suspension(&mut self, now: UnixMillis) {
-        let idle = self.active == 0 && self.ready.is_empty() && !self.ended;
+        let idle = self.active == 0 && self.ready.is_empty() && !self.ended && !self.is_undecided;
         let waiting: Arc<[CallIndex]> = match idle {
             true => self.pending().map(|approval| approval.call).collect(),
             false => Arc::default(),

@@ -10,6 +10,7 @@ use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::approval::ApprovalState;
+use crate::gate::call::CallState;
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::{Document, Value};
 use crate::gate::permission::{
@@ -34,8 +35,9 @@ impl TurnMachine {
     /// Decides one call. Some: it must be asked, and was not asked before.
     fn decide(&mut self, position: usize, now: UnixMillis, view: &View<'_>) -> Option<Asked> {
         let call = self.calls.get_mut(position)?;
-        // What was sent before a restart was decided then.
-        if !call.is_open() || matches!(call.place, Place::Expected { .. }) {
+        // What was sent before a restart was decided then, and an approver may have been faster.
+        let is_let_run = call.approval.is_some() && call.state == CallState::Scheduled;
+        if !call.is_open() || is_let_run || matches!(call.place, Place::Expected { .. }) {
             return None;
         }
         if let Some(refused) = call.refusal.take() {
@@ -45,6 +47,7 @@ impl TurnMachine {
         // A call without a tool was refused.
         let tool = call.tool.clone()?;
         let is_asked_already = call.approval.is_some();
+        let call_waits = call.state == CallState::AwaitingApproval;
         let approver = match is_asked_already {
             true => Approver::Expected,
             false => view.session.approver,
@@ -59,6 +62,8 @@ impl TurnMachine {
                     candidates,
                 });
             }
+            // It waits since the turn was taken up.
+            Verdict::Ask if call_waits => {}
             Verdict::Ask => self.wait_on(position, now),
             Verdict::Allow => {
                 self.approve_by(position, now, answer.ground(case_revision(view)));

@@ -76,11 +76,23 @@ impl TurnMachine {
                 Place::Home | Place::Waiting { .. } | Place::Sent { .. } => None,
             };
             self.look_again(position, view);
-            if let Some(instance) = sent_to {
-                self.expect(position, instance, now, view);
+            match sent_to {
+                Some(instance) => self.expect(position, instance, now, view),
+                None => self.wait_again(position, now),
             }
         }
         self.inquire_all(now, view);
+    }
+
+    /// What waited waits on and can be decided, however long it takes to learn what is asked about it.
+    fn wait_again(&mut self, position: usize, now: UnixMillis) {
+        let call = self.calls.get(position);
+        let waits = call.filter(|call| call.refusal.is_none());
+        let approval = waits.and_then(|call| call.approval.clone());
+        if let Some(approval) = approval.filter(|approval| approval.is_pending()) {
+            self.wait_on(position, now);
+            self.shown.push(approval);
+        }
     }
 
     /// Looks at a call that another process may have sent without a word on the disk.

@@ -372,9 +372,9 @@ fn after_a_restart_what_waits_still_waits_and_what_was_approved_runs_once() {
         told,
         [
             "show c=pending",
+            "announce c: validating -> awaiting_approval",
             "announce a: validating -> scheduled",
             "announce b: validating -> scheduled",
-            "announce c: validating -> awaiting_approval",
             "announce approval required: c",
             "announce suspended: c",
         ]
