@@ -258,14 +258,16 @@ fn head_lines(approval: &pb::Approval, now_ms: u64) -> Vec<String> {
 
 fn reason_lines(approval: &pb::Approval) -> Vec<String> {
     let mut lines = vec![format!("asked by  {}", why(approval))];
-    let Some(verdict) = &approval.verdict else {
-        return lines;
-    };
-    if !verdict.segment.is_empty() {
-        lines.push(format!("          for `{}`", visible(&verdict.segment)));
+    if let Some(verdict) = &approval.verdict {
+        if !verdict.segment.is_empty() {
+            lines.push(format!("          for `{}`", visible(&verdict.segment)));
+        }
+        if !verdict.message.is_empty() && !verdict.rule.is_empty() {
+            lines.push(format!("          {}", visible(&verdict.message)));
+        }
     }
-    if !verdict.message.is_empty() && !verdict.rule.is_empty() {
-        lines.push(format!("          {}", visible(&verdict.message)));
+    if !approval.tool_reason.is_empty() {
+        lines.push(format!("tool says {}", visible(&approval.tool_reason)));
     }
     lines
 }
@@ -334,6 +336,7 @@ pub(super) fn approval_json(approval: &pb::Approval) -> Value {
         "arguments": String::from_utf8_lossy(&approval.effective_arguments_json),
         "arguments_cut": approval.arguments_cut,
         "verdict": approval.verdict.as_ref().map(verdict_json),
+        "tool_reason": approval.tool_reason,
         "allowed_choices":
             approval.allowed_choices.iter().map(|choice| choice_word(*choice)).collect::<Vec<_>>(),
         "grant_candidates": approval.grant_candidates.iter().map(|candidate| json!({

@@ -147,6 +147,16 @@ fn a_review_at_the_usual_size() {
 }
 
 #[test]
+fn a_review_has_what_the_tool_itself_says_on_one_line() {
+    let mut asked = approval("a1");
+    asked.tool_reason = "deletes 3 rows\nasked by  nobody".to_owned();
+    let mut panel = panel_with(vec![asked]);
+    press(&mut panel, &[Enter]);
+    let rows = screen(&panel);
+    assert_eq!(rows[9], r"tool says deletes 3 rows\nasked by  nobody");
+}
+
+#[test]
 fn a_wide_screen_shows_ids_and_reasons_whole() {
     let panel = busy(WIDE);
     let rows = screen(&panel);

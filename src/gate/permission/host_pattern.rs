@@ -10,6 +10,9 @@ use super::error::RuleError;
 /// Most addresses within one address that are looked at.
 const ADDRESSES_MAX: usize = 16;
 
+/// What the machine itself is mostly called. Connecting to address zero reaches it too.
+const THIS_MACHINE: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
+
 /// One pattern of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {
@@ -100,6 +103,25 @@ impl Target {
         self.host.rsplit('.')
     }
 
+    /// The machine itself by its usual names, if it is that by any.
+    fn of_this_machine(&self) -> impl Iterator<Item = Self> + use<> {
+        let is_this = match Host::parse(&self.host) {
+            Ok(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+            Ok(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
+            Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Err(_) => false,
+        };
+        let names = match is_this {
+            true => THIS_MACHINE,
+            false => &[],
+        };
+        let port = self.port;
+        names.iter().map(move |name| Self {
+            host: (*name).to_owned(),
+            port,
+        })
+    }
+
     /// The same host as an address of the older kind, if it is one in new clothes.
     fn as_v4(&self) -> Option<Self> {
         let Ok(Host::Ipv6(address)) = Host::parse(&self.host) else {
@@ -172,6 +194,8 @@ fn all_targets(text: &str, own: Option<&Target>) -> Vec<Target> {
     }
     let older: Vec<Target> = found.iter().filter_map(Target::as_v4).collect();
     found.extend(older);
+    let own: Vec<Target> = found.iter().flat_map(Target::of_this_machine).collect();
+    found.extend(own);
     found
 }
 
@@ -273,6 +297,12 @@ mod tests {
             ("url:http://evil.net", "evil.net"),
             ("foo:evil.net", "evil.net"),
             ("http://evil.net../", "evil.net"),
+            ("http://0/", "localhost"),
+            ("http://0.0.0.0:80/", "127.0.0.1"),
+            ("http://[::]/", "[::1]"),
+            ("http://127.9.9.9/", "localhost"),
+            ("http://a.localhost/", "127.0.0.1"),
+            ("http://[::ffff:0:0]/", "localhost"),
         ] {
             assert!(
                 hosts(url).contains(&host.to_owned()),
