@@ -162,7 +162,7 @@ mod tests {
             .segments_for_allow
             .as_ref()
             .err()
-            .map_or("", String::as_str)
+            .map_or("", |uncovered| uncovered.why.as_str())
     }
 
     #[tokio::test]

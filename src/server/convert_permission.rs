@@ -281,7 +281,7 @@ fn segment(own: &ExplainedPart) -> pb::CommandSegment {
         text: own.part.text.clone(),
         words: own.part.words.clone(),
         wrappers: own.part.wrappers.clone(),
-        opaque_reason: own.part.unclear.clone().unwrap_or_default(),
+        opaque_reason: own.part.uncovered.clone().unwrap_or_default(),
         effect: effect(own.verdict),
     }
 }

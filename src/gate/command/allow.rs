@@ -11,7 +11,7 @@ use super::view::View;
 use super::word::WordKind;
 
 /// How many wrappers one command may have around it.
-const WRAPPERS_MAX: usize = 16;
+pub(super) const WRAPPERS_MAX: usize = 16;
 
 /// Variables that change how a program speaks and not what it runs or reads.
 const SAFE_VARIABLES: &[&str] = &[
@@ -88,7 +88,7 @@ pub(super) fn allow_view(simple: &Simple) -> Result<AllowView, AskReason> {
     unwrap(simple)
 }
 
-fn is_safe(assignment: &Assignment) -> bool {
+pub(super) fn is_safe(assignment: &Assignment) -> bool {
     let known = SAFE_VARIABLES.contains(&assignment.name.as_str());
     known && assignment.value.kind == WordKind::Literal
 }
@@ -108,13 +108,13 @@ fn is_known(kind: RedirectionKind, target: WordKind) -> bool {
 }
 
 /// Whether one of these words is a pattern, which files decide about.
-fn has_pattern(simple: &Simple, from: usize, count: usize) -> bool {
+pub(super) fn has_pattern(simple: &Simple, from: usize, count: usize) -> bool {
     let mut words = simple.words.iter().skip(from).take(count);
     words.any(|word| word.kind == WordKind::Pattern)
 }
 
 /// Whether a file's name could become a sub-command or an option of a program for which that matters.
-fn may_become_option(simple: &Simple, all: &[String], at: usize) -> bool {
+pub(super) fn may_become_option(simple: &Simple, all: &[String], at: usize) -> bool {
     let argv = all.get(at..).unwrap_or_default();
     if !minds_options(argv) {
         return false;

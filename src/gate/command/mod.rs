@@ -15,6 +15,7 @@ mod always;
 mod both;
 mod brush;
 mod builtins;
+mod clarity;
 mod doubt;
 mod flags;
 pub mod limits;
@@ -24,6 +25,7 @@ mod programs;
 mod raw;
 mod reading;
 mod reason;
+mod sed;
 mod segment;
 mod subcommands;
 #[cfg(test)]
@@ -36,6 +38,8 @@ mod wrappers;
 
 pub use allow::AllowView;
 pub use always::{Candidate, Reach, candidates};
+pub use clarity::Clarity;
+pub(in crate::gate) use peel::basename;
 pub use precheck::precheck;
 pub use reading::{Assignment, Redirection, RedirectionKind};
 pub use reason::{AskReason, Opaque};
@@ -156,6 +160,9 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
         extended.extend(std::mem::take(&mut forms.extended));
         for script in std::mem::take(&mut forms.scripts) {
             forms.views.extend(script_views(&script, depth, budget));
+        }
+        for code in std::mem::take(&mut forms.foreign) {
+            forms.views.extend(raw::views(&code, budget));
         }
         let segment = Segment::new(simple, after_cd, forms.views.into_iter().collect());
         // Behind a wrapper as well.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::acting::{acting, bundled_value, is_long_option, names_of};
+use super::acting::{bundled_value, is_long_option, lift_of_options, names_of, texts, unversioned};
 use super::builtins::{CHANGING, EVALUATING, FD_EXEC, FIND_EXEC, SHELLS, SUBSCRIPTING};
 use super::limits;
 use super::programs::{NONE, Program, Role, programs};
@@ -18,6 +18,8 @@ pub(super) enum Inner {
     Argv(Vec<String>),
     /// A script for a shell.
     Script(String),
+    /// Code in another language, in which commands can be looked for but not understood.
+    Foreign(String),
 }
 
 /// What an allow rule must do to cover a command.
@@ -65,7 +67,7 @@ impl Peel {
 }
 
 /// The last part of a path.
-pub(super) fn basename(name: &str) -> &str {
+pub(in crate::gate) fn basename(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
@@ -96,9 +98,10 @@ pub(super) fn peel(argv: &[String]) -> Peel {
             None if CHANGING.contains(&name) => {
                 Peel::never(callbacks(argv), AskReason::ChangesShell)
             }
-            None => acting(argv, &names_of(argv, 1)),
+            None => Peel::new(Vec::new(), lift_of_options(argv, &names_of(argv, 1))),
         },
     };
+    peeled.inner.extend(texts(argv));
     if name == "git" {
         peeled.inner.extend(shell_aliases(argv));
     }
@@ -110,9 +113,7 @@ pub(super) fn peel(argv: &[String]) -> Peel {
 
 /// A shell, also of a version, as `bash-5.2`.
 fn is_shell(name: &str) -> bool {
-    let unversioned =
-        name.trim_end_matches(|last: char| last.is_ascii_digit() || ".-".contains(last));
-    SHELLS.contains(&unversioned)
+    SHELLS.contains(&unversioned(name))
 }
 
 /// Values behind an exclamation mark, as settings of git have them: scripts.
@@ -360,7 +361,7 @@ fn lift_of(argv: &[String], program: &Program, found: &Starts, base: usize) -> L
             Some(start) if bare && program.role == Role::Transparent => Lift::Transparent(start),
             Some(start) => spelled(start + 1, AskReason::ExecWrapper, Some(start)),
             None if found.at.is_empty() && is_alone(argv, program) => {
-                acting(argv, &names_of(argv, 1)).lift
+                lift_of_options(argv, &names_of(argv, 1))
             }
             None if found.at.is_empty() => spelled(all, AskReason::ExecWrapper, None),
             None => Lift::Never(AskReason::UnknownOption),
@@ -468,7 +469,7 @@ fn running_options(argv: &[String], options: &[&str]) -> Peel {
             inner.push(Inner::Argv(command.cloned().collect()));
         }
     }
-    let acting = acting(argv, &names_of(argv, 1)).lift;
+    let acting = lift_of_options(argv, &names_of(argv, 1));
     let lift = match (spelled, acting) {
         (Some(words), Lift::Spelled { words: other, .. }) => Lift::Spelled {
             words: words.max(other),
@@ -489,7 +490,7 @@ fn running_options(argv: &[String], options: &[&str]) -> Peel {
 /// alias, or send something.
 fn sub_command(argv: &[String], program: &Program, start: usize) -> Lift {
     let name = argv.get(start).map_or("", String::as_str);
-    let acting = acting(argv, &names_of(argv, start)).lift;
+    let acting = lift_of_options(argv, &names_of(argv, start));
     let is_plain = program.plain.is_empty() || program.plain.contains(&name);
     if is_plain || acting != Lift::Plain {
         return acting;

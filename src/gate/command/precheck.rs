@@ -62,6 +62,7 @@ fn check_descriptors(text: &str) -> Result<(), Opaque> {
 fn check_nesting(text: &str) -> Result<(), Opaque> {
     let mut depth = 0_usize;
     let mut openers = 0_usize;
+    let mut closers = 0_usize;
     let open = |openers: &mut usize, depth: &mut usize| {
         *openers += 1;
         *depth += 1;
@@ -69,7 +70,10 @@ fn check_nesting(text: &str) -> Result<(), Opaque> {
     for byte in text.bytes() {
         match byte {
             b'(' | b'{' | b'[' => open(&mut openers, &mut depth),
-            b')' | b'}' | b']' => depth = depth.saturating_sub(1),
+            b')' | b'}' | b']' => {
+                closers += 1;
+                depth = depth.saturating_sub(1);
+            }
             // Each may open as well as close.
             b'`' | b'!' => openers += 1,
             _ => {}
@@ -90,7 +94,7 @@ fn check_nesting(text: &str) -> Result<(), Opaque> {
         }
     }
     let too_deep = keywords > usize::from(limits::NESTING_MAX);
-    if too_deep || openers > limits::OPENERS_MAX {
+    if too_deep || openers.max(closers) > limits::OPENERS_MAX {
         return Err(Opaque::TooDeep);
     }
     Ok(())

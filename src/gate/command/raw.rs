@@ -9,13 +9,13 @@ use super::limits;
 use super::peel::is_assignment;
 use super::view::{Budget, Forms, View};
 
-/// Words behind which a command stands.
+/// Words behind which a command stands, in a shell or in what debuggers and editors take.
 const KEYWORDS: &[&str] = &[
     "if", "then", "elif", "else", "while", "until", "do", "time", "!", "coproc", "function", "$",
-    "-p", "in",
+    "-p", "in", "shell", ":!",
 ];
 
-/// The views of a text that was not understood, and of the scripts in it. Parses nothing.
+/// The views of a text that was not understood, and of the texts in it. Parses nothing.
 pub(super) fn views(text: &str, budget: &mut Budget) -> BTreeSet<View> {
     let mut forms = Forms::default();
     let mut seen = BTreeSet::new();
@@ -32,6 +32,7 @@ pub(super) fn views(text: &str, budget: &mut Budget) -> BTreeSet<View> {
             forms.add(piece, budget);
         }
         open.extend(std::mem::take(&mut forms.scripts));
+        open.extend(std::mem::take(&mut forms.foreign));
     }
     forms.views
 }
@@ -65,13 +66,24 @@ fn pieces(text: &str, budget: &mut Budget) -> BTreeSet<Vec<String>> {
 fn words(piece: &str) -> Vec<String> {
     let words = piece.split_whitespace().map(|word| {
         let plain = word.replace(['"', '\'', '\\'], "");
-        plain.strip_suffix('$').map(str::to_owned).unwrap_or(plain)
+        let plain = plain.strip_prefix(":!").unwrap_or(&plain);
+        plain.strip_suffix('$').unwrap_or(plain).to_owned()
     });
     let is_noise = |word: &String| {
         word.is_empty()
             || is_assignment(word)
             || KEYWORDS.contains(&word.as_str())
+            || is_sed_command(word)
             || word.starts_with(['<', '>'])
     };
     words.skip_while(is_noise).collect()
+}
+
+/// Whether it is the command of `sed` that runs what follows, behind the number of a line or not.
+fn is_sed_command(word: &str) -> bool {
+    let address = word.strip_suffix('e');
+    address.is_some_and(|address| {
+        let mut characters = address.chars();
+        characters.all(|character| character.is_ascii_digit() || "$,~+!".contains(character))
+    })
 }

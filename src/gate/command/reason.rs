@@ -124,8 +124,10 @@ pub enum AskReason {
     ConfigOption,
     /// A sub-command that may be an alias, run something or send something.
     OtherSubCommand,
-    /// An option with which a harmless program deletes, writes or runs.
+    /// An option with which a harmless program deletes or writes.
     ActingOption,
+    /// An option or word that the program runs as a command.
+    RunsText,
     /// More is hidden in it than is looked at.
     TooMuch,
 }
@@ -148,6 +150,7 @@ impl AskReason {
             AskReason::ConfigOption => "segment_config_option",
             AskReason::OtherSubCommand => "segment_other_sub_command",
             AskReason::ActingOption => "segment_acting_option",
+            AskReason::RunsText => "segment_runs_text",
             AskReason::TooMuch => "segment_too_much",
         }
     }
@@ -170,7 +173,8 @@ impl std::fmt::Display for AskReason {
             AskReason::OtherSubCommand => {
                 "its sub-command may do anything, and the rule must spell it"
             }
-            AskReason::ActingOption => "one of its options deletes, writes or runs",
+            AskReason::ActingOption => "one of its options deletes or writes",
+            AskReason::RunsText => "it runs one of its words as a command",
             AskReason::TooMuch => "too much is hidden inside it",
         })
     }

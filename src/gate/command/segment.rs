@@ -3,6 +3,7 @@
 //! Built once on the analysis thread; whoever reads it parses nothing.
 
 use super::allow::{AllowView, allow_view};
+use super::clarity::{Clarity, clarity};
 use super::reading::{Assignment, Redirection, Simple};
 use super::reason::AskReason;
 use super::view::{Budget, Forms, View};
@@ -27,6 +28,7 @@ pub struct Segment {
     pub after_cd: bool,
     views: Vec<View>,
     allow: Result<AllowView, AskReason>,
+    clarity: Clarity,
 }
 
 impl Segment {
@@ -42,6 +44,12 @@ impl Segment {
     /// Why no allow rule covers it.
     pub fn allow_view(&self) -> Result<&AllowView, AskReason> {
         self.allow.as_ref().map_err(|why| *why)
+    }
+
+    /// Whether it is known what it runs, also where no rule can cover it.
+    #[must_use]
+    pub fn clarity(&self) -> &Clarity {
+        &self.clarity
     }
 
     /// The program, if its name is known.
@@ -65,6 +73,7 @@ impl Segment {
         Segment {
             source: source_of(&simple),
             allow: allow_view(&simple),
+            clarity: clarity(&simple),
             words: simple.words,
             assignments: simple.assignments,
             redirections: simple.redirections,

@@ -89,6 +89,8 @@ pub(super) struct Forms {
     pub(super) views: BTreeSet<View>,
     /// Scripts that it runs.
     pub(super) scripts: BTreeSet<String>,
+    /// Code of other languages that it runs.
+    pub(super) foreign: BTreeSet<String>,
     /// Whether a shell in it reads its script from its input.
     pub(super) reads_script: bool,
     /// Commands to which words of the input are added.
@@ -140,6 +142,11 @@ impl Forms {
                     Inner::Script(script) => {
                         self.scripts.insert(script);
                     }
+                    Inner::Foreign(code) => {
+                        // Lists of words are commands as well, in many a language.
+                        self.foreign.insert(code.replace([',', '[', ']'], " "));
+                        self.foreign.insert(code);
+                    }
                 }
             }
             seen.insert(argv);
@@ -147,7 +154,8 @@ impl Forms {
     }
 }
 
-fn adds_words(argv: &[String]) -> bool {
+/// Whether the command gets words from its input.
+pub(super) fn adds_words(argv: &[String]) -> bool {
     let name = argv.first().map(|name| basename(name));
     name.is_some_and(|name| name == "xargs" || name == "gxargs")
 }

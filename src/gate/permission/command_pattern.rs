@@ -7,6 +7,7 @@ use super::rule::Reach;
 use super::subject::View;
 use super::wild::{Piece, Pieces, WORD_END, Wild};
 use super::words::{Atom, raw_atoms, shell_atoms, with_single_blanks};
+use crate::gate::command::basename;
 
 /// One pattern in the readings that its list gives it.
 ///
@@ -22,12 +23,23 @@ pub(super) struct CommandPattern {
     pub(super) prefix: String,
     /// The same of the text, where it differs.
     pub(super) text_prefix: Option<String>,
+    /// What it says of the program's name, without its path.
+    pub(super) program: Program,
     /// How the pattern ends.
     pub(super) form: Form,
     /// The text of a whole command that is exactly this. None: wide, or with gaps.
     exact: Option<Box<str>>,
     /// Whether it lets calls run.
     is_narrow: bool,
+}
+
+/// What a pattern says of the program's name, without its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Program {
+    /// All of it.
+    Named(String),
+    /// How it begins. Empty: it may be any.
+    Begins(String),
 }
 
 /// How a pattern ends.
@@ -98,6 +110,7 @@ impl CommandPattern {
             text: wide.map(|outline| outline.wild(' ')),
             text_prefix: text_prefix.filter(|other| *other != prefix),
             prefix,
+            program: strict.program(),
             form: strict.form,
         }
     }
@@ -165,6 +178,25 @@ impl Outline {
             pieces.piece(Piece::Rest(bound));
         }
         Wild::new(pieces.finish())
+    }
+
+    fn program(&self) -> Program {
+        let is_letter = |atom: &&Atom| matches!(atom, Atom::Char(_));
+        let letters = self
+            .atoms
+            .iter()
+            .take_while(is_letter)
+            .map(|atom| match atom {
+                Atom::Char(letter) => *letter,
+                Atom::Blank | Atom::Star => ' ',
+            });
+        let opening: String = letters.collect();
+        let name = basename(&opening).to_owned();
+        match self.atoms.get(opening.chars().count()) {
+            Some(Atom::Star) => Program::Begins(name),
+            None if self.form == Form::TextPrefix => Program::Begins(name),
+            Some(Atom::Blank | Atom::Char(_)) | None => Program::Named(name),
+        }
     }
 
     /// The whole words before the first gap, with blanks between.

@@ -2,7 +2,7 @@
 //!
 //! For those who ask why. A decision never looks at them: it has the whole command.
 
-use super::subject::{CommandSubject, View, segment_for_allow};
+use super::subject::{CommandSubject, Uncovered, View, open_program, segment_for_allow};
 use crate::gate::command::{self, Analysis, Segment};
 
 /// One part of a command.
@@ -15,7 +15,7 @@ pub struct CommandPart {
     /// Wrappers that were looked through, by name.
     pub wrappers: Vec<String>,
     /// Why no pattern may allow it. None: one may.
-    pub unclear: Option<String>,
+    pub uncovered: Option<String>,
     /// The part as a command of its own.
     pub alone: CommandSubject,
 }
@@ -37,7 +37,7 @@ impl CommandPart {
                 text: text.to_owned(),
                 words: Vec::new(),
                 wrappers: Vec::new(),
-                unclear: whole,
+                uncovered: whole,
                 alone: CommandSubject::of(text, analysis),
             }],
         }
@@ -47,19 +47,20 @@ impl CommandPart {
     fn of(segment: &Segment, whole: Option<&String>) -> Self {
         let own = segment_for_allow(segment);
         let allowed = match whole {
-            Some(why) => Err(why.clone()),
+            Some(why) => Err(Uncovered::unclear(why.clone())),
             None => own,
         };
         let seen = segment.allow_view().ok().filter(|_| whole.is_none());
         let mut alone = CommandSubject::plain(&segment.source);
         alone.views_for_deny = segment.views().iter().map(view).collect();
-        let unclear = allowed.as_ref().err().cloned();
+        alone.open_programs = open_program(segment).into_iter().collect();
+        let uncovered = allowed.as_ref().err().map(|one| one.why.clone());
         alone.segments_for_allow = allowed.map(|view| vec![view]);
         Self {
             text: segment.source.clone(),
             words: seen.map_or_else(Vec::new, |seen| seen.view.words.clone()),
             wrappers: seen.map_or_else(Vec::new, |seen| seen.wrappers.clone()),
-            unclear,
+            uncovered,
             alone,
         }
     }
@@ -81,7 +82,7 @@ mod tests {
     fn shown(text: &str) -> Vec<(String, String, String, bool)> {
         let parts = CommandPart::all(text, &analyse(text));
         let each = parts.into_iter().map(|part| {
-            let is_clear = part.unclear.is_none();
+            let is_clear = part.uncovered.is_none();
             let (words, wrappers) = (part.words.join("|"), part.wrappers.join("|"));
             (part.text, words, wrappers, is_clear)
         });
@@ -118,7 +119,7 @@ mod tests {
     fn a_part_that_is_not_known_says_why_and_has_no_words() {
         assert_eq!(shown("$x a"), [row("$x a", "", "", false)]);
         let whole = CommandPart::all("a", &Analysis::raw_only("a", Opaque::TimedOut));
-        let why: Vec<_> = whole.into_iter().map(|part| part.unclear).collect();
+        let why: Vec<_> = whole.into_iter().map(|part| part.uncovered).collect();
         assert_eq!(why, [Some(Opaque::TimedOut.to_string())]);
     }
 }

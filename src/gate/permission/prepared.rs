@@ -35,6 +35,8 @@ pub(super) struct Prepared {
     pub(super) needed: Option<Vec<Part>>,
     /// Why nobody can tell what the call is about.
     pub(super) unclear: Option<String>,
+    /// Programs of a command that get words which are not known, so that rules about them may match.
+    pub(super) open_programs: Vec<String>,
     /// The whole command, for those who allowed exactly it.
     pub(super) whole_command: Option<String>,
     /// What the tool declares. None: nothing, or the call leaves it out.
@@ -63,6 +65,7 @@ impl Prepared {
             stoppers: Vec::new(),
             needed: None,
             unclear: None,
+            open_programs: Vec::new(),
             whole_command: None,
             kind: None,
             is_undeclared: false,
@@ -88,12 +91,13 @@ impl Prepared {
         let unclear = match &command.segments_for_allow {
             Ok(segments) if segments.is_empty() => Some(String::from("nothing would be executed")),
             Ok(_) => None,
-            Err(why) => Some(why.clone()),
+            Err(uncovered) => uncovered.is_unclear.then(|| uncovered.why.clone()),
         };
         Self {
             stoppers: views.iter().chain(raw).map(part).collect(),
             needed: needed.map(|segments| segments.iter().map(part).collect()),
             unclear,
+            open_programs: command.open_programs.clone(),
             whole_command: Some(command.text.clone()),
             kind: Some(SubjectKind::Command),
             is_undeclared: false,
@@ -120,6 +124,7 @@ impl Prepared {
             stoppers,
             needed: needed.filter(|needed| !needed.is_empty()),
             unclear: None,
+            open_programs: Vec::new(),
             whole_command: None,
             kind: Some(SubjectKind::Path),
             is_undeclared: false,
@@ -136,6 +141,7 @@ impl Prepared {
             stoppers: vec![part(&prepared)],
             needed: Some(vec![part(&prepared)]),
             unclear: prepared.unclear.map(str::to_owned),
+            open_programs: Vec::new(),
             whole_command: None,
             kind: Some(SubjectKind::Url),
             is_undeclared: false,
@@ -151,6 +157,7 @@ impl Prepared {
             stoppers: vec![part()],
             needed: Some(vec![part()]),
             unclear: None,
+            open_programs: Vec::new(),
             whole_command: None,
             kind: Some(SubjectKind::Text),
             is_undeclared: false,

@@ -98,13 +98,17 @@ impl RuleSet {
         cost: &mut Cost,
     ) -> Option<&Rule> {
         let tables = self.shelf(list).tables(tool, cost);
-        let mut lists = tables.into_iter().flat_map(|table| table.untried(call));
-        lists.find_map(|numbers| {
-            let mut rules = numbers
-                .iter()
-                .filter_map(|number| self.rules.get(*number as usize));
-            rules.find(|rule| rule.holds(moment.now, moment.mode))
-        })
+        let lists = tables.iter().flat_map(|table| table.untried(call));
+        let of_lists = lists.flatten().copied();
+        let mut of_programs = Vec::new();
+        for table in &tables {
+            for program in &call.open_programs {
+                of_programs.extend(table.about_program(program, cost));
+            }
+        }
+        let numbers = of_lists.chain(of_programs);
+        let mut rules = numbers.filter_map(|number| self.rules.get(number as usize));
+        rules.find(|rule| rule.holds(moment.now, moment.mode))
     }
 
     fn shelf(&self, list: Verdict) -> &Shelf {

@@ -5,7 +5,8 @@
 
 use super::words::plain_words;
 use crate::gate::command::{
-    self, Analysis, AskReason, Candidate, Opaque, Redirection, Segment, analyse, candidates,
+    self, Analysis, AskReason, Candidate, Clarity, Opaque, Redirection, Segment, analyse,
+    candidates,
 };
 
 /// One view of one segment of a command: as written, unwrapped, by its base name and so on.
@@ -19,6 +20,24 @@ pub struct View {
     pub spelled_min: usize,
 }
 
+/// Why no allow rule or grant can cover a command by its segments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uncovered {
+    /// For people. Holds text of the model.
+    pub why: String,
+    /// Nobody can tell what it would run, so that it is asked about in every mode.
+    pub is_unclear: bool,
+}
+
+impl Uncovered {
+    pub(super) fn unclear(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            is_unclear: true,
+        }
+    }
+}
+
 /// A command, cut up twice: to be stopped, and to be let through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandSubject {
@@ -28,8 +47,10 @@ pub struct CommandSubject {
     pub views_for_deny: Vec<View>,
     /// One view per segment, all of which an allow rule or grant must cover.
     ///
-    /// Or why nobody can tell what would be executed.
-    pub segments_for_allow: Result<Vec<View>, String>,
+    /// Or why none can.
+    pub segments_for_allow: Result<Vec<View>, Uncovered>,
+    /// Programs that get words which are not known before they run.
+    pub open_programs: Vec<String>,
     /// What a lasting approval of its segments could be about. Empty: none may be offered.
     pub lasting: Vec<Candidate>,
 }
@@ -49,8 +70,9 @@ impl CommandSubject {
             views_for_deny: vec![view.clone()],
             segments_for_allow: match words {
                 Ok(_) => Ok(vec![view]),
-                Err(why) => Err(why.to_owned()),
+                Err(why) => Err(Uncovered::unclear(why)),
             },
+            open_programs: Vec::new(),
             lasting: Vec::new(),
         }
     }
@@ -83,41 +105,64 @@ impl CommandSubject {
             text: text.to_owned(),
             views_for_deny: analysis.views().map(|(_, found)| view(found)).collect(),
             segments_for_allow: segments_of(analysis),
+            open_programs: analysis.segments.iter().filter_map(open_program).collect(),
             lasting: candidates(analysis),
         }
     }
 }
 
+/// The program of a segment that gets words which are not known.
+pub(super) fn open_program(segment: &Segment) -> Option<String> {
+    match segment.clarity() {
+        Clarity::OpenWords(program) => Some(program.clone()),
+        Clarity::Known | Clarity::Unclear => None,
+    }
+}
+
 /// The form of every segment for allow rules, or why they must not be tried.
-fn segments_of(analysis: &Analysis) -> Result<Vec<View>, String> {
-    analysis.understood.map_err(|opaque| opaque.to_string())?;
-    let segments = analysis.segments.iter();
-    segments.map(segment_for_allow).collect()
+fn segments_of(analysis: &Analysis) -> Result<Vec<View>, Uncovered> {
+    if let Err(opaque) = analysis.understood {
+        return Err(Uncovered::unclear(opaque.to_string()));
+    }
+    let (mut covered, mut uncovered) = (Vec::new(), Vec::new());
+    for segment in &analysis.segments {
+        match segment_for_allow(segment) {
+            Ok(view) => covered.push(view),
+            Err(why) => uncovered.push(why),
+        }
+    }
+    // One that is unclear says more than one that no rule happens to cover.
+    let worst = uncovered.iter().position(|one| one.is_unclear).unwrap_or(0);
+    match uncovered.into_iter().nth(worst) {
+        Some(why) => Err(why),
+        None => Ok(covered),
+    }
 }
 
 /// The form of one segment for allow rules, or why they must not be tried.
-pub(super) fn segment_for_allow(segment: &Segment) -> Result<View, String> {
-    let told = |reason: AskReason| format!("`{}`: {reason}", segment.source);
+pub(super) fn segment_for_allow(segment: &Segment) -> Result<View, Uncovered> {
+    let uncovered = |reason: &dyn std::fmt::Display| Uncovered {
+        why: format!("`{}`: {reason}", segment.source),
+        is_unclear: *segment.clarity() == Clarity::Unclear,
+    };
+    let allowed = segment.allow_view().map_err(|reason| uncovered(&reason))?;
+    match allowed.because {
+        None | Some(AskReason::OtherSubCommand) => {}
+        // A pattern could leave out what matters here; only the whole text as a rule says it all.
+        Some(reason) => return Err(uncovered(&reason)),
+    }
     if segment.after_cd {
-        return Err(format!(
-            "`{}`: the directory may have changed",
-            segment.source
-        ));
+        return Err(uncovered(&"the directory may have changed"));
     }
     // No rule can name what is written to yet.
     if !segment.redirections.iter().all(Redirection::is_harmless) {
-        return Err(format!("`{}`: it writes to a file", segment.source));
+        return Err(uncovered(&"it writes to a file"));
     }
-    let allowed = segment.allow_view().map_err(told)?;
-    // A pattern could leave out what matters here; only the whole text as a rule says it all.
-    match allowed.because {
-        None | Some(AskReason::OtherSubCommand) => Ok(View {
-            words: allowed.view.words.clone(),
-            text: allowed.view.text.clone(),
-            spelled_min: allowed.spelled_min,
-        }),
-        Some(reason) => Err(told(reason)),
-    }
+    Ok(View {
+        words: allowed.view.words.clone(),
+        text: allowed.view.text.clone(),
+        spelled_min: allowed.spelled_min,
+    })
 }
 
 /// One path, as the model wrote it and as the executor knows it.

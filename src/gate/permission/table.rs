@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::command_pattern::Program;
 use super::host_pattern::{HostPattern, Target};
 use super::index::{
     Cost, FLOATING_PIECES_MAX, Filed, Filing, Index, Key, PIECES_MAX, beginnings, folded_beginnings,
@@ -27,6 +28,10 @@ pub(super) struct Table {
     any: Vec<u32>,
     params: Vec<(String, Index)>,
     commands: Filed,
+    /// Command rules by the program that they name.
+    programs: Index,
+    /// Command rules that say how the program's name begins, if anything.
+    any_program: Vec<(String, u32)>,
     texts: Filed,
     absolute: PathTable,
     home: PathTable,
@@ -145,6 +150,14 @@ impl Table {
         lists
     }
 
+    /// Command rules that may be about a program, whatever words it gets.
+    pub(super) fn about_program(&self, program: &str, cost: &mut Cost) -> Vec<u32> {
+        let begun = self.any_program.iter();
+        let begun = begun.filter(|(beginning, _)| program.starts_with(beginning.as_str()));
+        let named = self.programs.probe(Key::EMPTY.then(program), cost);
+        named.chain(begun.map(|(_, number)| *number)).collect()
+    }
+
     fn untried_paths(&self, item: &Item) -> Vec<&[u32]> {
         let Item::Path(path) = item else {
             return Vec::new();
@@ -226,6 +239,8 @@ pub(super) struct TableMaker {
     any: Vec<u32>,
     params: BTreeMap<String, Vec<(Key, u32)>>,
     commands: Filing,
+    programs: Vec<(Key, u32)>,
+    any_program: Vec<(String, u32)>,
     texts: Filing,
     absolute: PathMaker,
     home: PathMaker,
@@ -272,6 +287,10 @@ impl TableMaker {
             let words = words(prefix).filter(|word| !word.is_empty());
             self.commands.file(beginnings(words), PIECES_MAX, number);
         }
+        match &command.program {
+            Program::Named(name) => self.programs.push((Key::EMPTY.then(name), number)),
+            Program::Begins(name) => self.any_program.push((name.clone(), number)),
+        }
         let text = plain.text.literal_words();
         self.texts
             .file(beginnings(text.into_iter()), PIECES_MAX, number);
@@ -291,6 +310,8 @@ impl TableMaker {
                 .map(|(pointer, entries)| (pointer, Index::new(entries)))
                 .collect(),
             commands: self.commands.finish(),
+            programs: Index::new(self.programs),
+            any_program: self.any_program,
             texts: self.texts.finish(),
             absolute: self.absolute.finish(),
             home: self.home.finish(),

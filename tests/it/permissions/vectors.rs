@@ -226,6 +226,7 @@ impl CallCase {
             text: command.to_owned(),
             views_for_deny: views.clone(),
             segments_for_allow: Ok(views),
+            open_programs: Vec::new(),
             lasting: Vec::new(),
         }
     }

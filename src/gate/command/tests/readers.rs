@@ -173,6 +173,9 @@ fn the_limits_hold_where_they_say() {
     let pairs = "()".repeat(limits::OPENERS_MAX);
     assert_eq!(precheck(&pairs), Ok(()));
     assert_eq!(precheck(&format!("{pairs}(")), Err(Opaque::TooDeep));
+    let closers = ")".repeat(limits::OPENERS_MAX);
+    assert_eq!(precheck(&closers), Ok(()));
+    assert_eq!(precheck(&format!("{closers}]")), Err(Opaque::TooDeep));
     let keywords = "if ".repeat(deepest + 1);
     assert_eq!(precheck(&keywords), Err(Opaque::TooDeep));
     assert_eq!(precheck(&"a".repeat(limits::TEXT_BYTES_MAX)), Ok(()));
