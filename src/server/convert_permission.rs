@@ -150,7 +150,7 @@ fn message(because: &Because) -> String {
     };
     match because {
         Because::Rule(rule) => of_rule(rule, ""),
-        Because::Untried(rule) => of_rule(rule, ", which cannot be tried on this call"),
+        Because::Untried(rule) => of_rule(rule, ", which may mean this"),
         Because::Grant { .. } => "a grant of the session".to_owned(),
         Because::Unclear(_) => "what it would do cannot be told".to_owned(),
         Because::Mode(_)
@@ -169,7 +169,7 @@ fn reason(because: &Because, sight: Sight) -> String {
     };
     match because {
         Because::Rule(rule) => named(rule),
-        Because::Untried(rule) => format!("{}, which cannot be tried on this", named(rule)),
+        Because::Untried(rule) => format!("{}, which may mean this", named(rule)),
         Because::Grant { text, .. } => format!("the grant `{text}`"),
         Because::Hook => "the hooks".to_owned(),
         Because::Unclear(why) => format!("what it would do is unclear: {why}"),

@@ -19,7 +19,8 @@ pub(super) fn lift_of_options(argv: &[String], names: &[String]) -> Lift {
             inner: None,
         };
     }
-    let last = |options| positions(argv, names, options).max();
+    let is_named = |program: &str| names.iter().any(|name| name == program);
+    let last = |table| positions(argv, table, is_named).max();
     let (acting, running) = (last(ACTING), last(RUNNING));
     let because = match running {
         Some(_) => AskReason::RunsText,
@@ -35,14 +36,13 @@ pub(super) fn lift_of_options(argv: &[String], names: &[String]) -> Lift {
     }
 }
 
-/// Where options of the table stand.
+/// Where options of the programs that are named stand.
 fn positions(
     argv: &[String],
-    names: &[String],
     table: &'static Options,
+    is_named: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = usize> {
-    let known = table.iter();
-    let known = known.filter(|(program, _)| names.iter().any(|name| name == program));
+    let known = table.iter().filter(|(program, _)| is_named(program));
     let options: Vec<&str> = known.flat_map(|(_, options)| *options).copied().collect();
     let words = argv.iter().enumerate().skip(1);
     let given = move |word: &str| options.iter().any(|option| is_option(word, option));
@@ -106,9 +106,11 @@ pub(super) fn texts(argv: &[String]) -> Vec<Inner> {
     let Some(name) = argv.first().map(|name| basename(name)) else {
         return Vec::new();
     };
-    let mut names = vec![name.to_owned(), unversioned(name).to_owned()];
-    names.extend(argv.iter().skip(1).map(|word| format!("{name} {word}")));
-    let values = |table| positions(argv, &names, table).flat_map(|at| values_at(argv, at));
+    let is_named = |program: &str| match program.split_once(' ') {
+        Some((program, sub)) => program == name && argv.iter().skip(1).any(|word| word == sub),
+        None => program == name || program == unversioned(name),
+    };
+    let values = |table| positions(argv, table, is_named).flat_map(|at| values_at(argv, at));
     let mut texts: Vec<Inner> = values(RUNNING).map(Inner::Script).collect();
     texts.extend(values(FOREIGN).map(Inner::Foreign));
     if FOREIGN_OPERAND.contains(&name) {
@@ -117,7 +119,11 @@ pub(super) fn texts(argv: &[String]) -> Vec<Inner> {
     }
     if is_make(name) {
         let set = argv.iter().filter_map(|word| word.split_once('='));
-        texts.extend(set.map(|(_, value)| Inner::Script(value.to_owned())));
+        for (_, value) in set {
+            // `$(shell rm x)` is no shell's.
+            texts.push(Inner::Foreign(value.to_owned()));
+            texts.push(Inner::Script(value.to_owned()));
+        }
     }
     if bundles_a_running_option(argv) {
         texts.extend(argv.iter().skip(2).cloned().map(Inner::Script));

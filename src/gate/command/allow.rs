@@ -89,8 +89,13 @@ pub(super) fn allow_view(simple: &Simple) -> Result<AllowView, AskReason> {
 }
 
 pub(super) fn is_safe(assignment: &Assignment) -> bool {
-    let known = SAFE_VARIABLES.contains(&assignment.name.as_str());
-    known && assignment.value.kind == WordKind::Literal
+    is_safe_name(&assignment.name) && assignment.value.kind == WordKind::Literal
+}
+
+/// Whether a variable, perhaps with its value behind `=`, changes no more than how a program speaks.
+pub(super) fn is_safe_name(variable: &str) -> bool {
+    let name = variable.split('=').next().unwrap_or(variable);
+    SAFE_VARIABLES.contains(&name)
 }
 
 fn is_known(kind: RedirectionKind, target: WordKind) -> bool {

@@ -4,8 +4,8 @@
 //! a program is not, and is asked about in every mode. Never says whether a rule may match.
 
 use super::acting::minds_options;
-use super::allow::{WRAPPERS_MAX, has_pattern, is_safe, may_become_option};
-use super::peel::{Lift, basename, peel};
+use super::allow::{WRAPPERS_MAX, has_pattern, is_safe, is_safe_name, may_become_option};
+use super::peel::{Lift, basename, is_assignment, peel};
 use super::reading::Simple;
 use super::reason::AskReason;
 use super::view::adds_words;
@@ -22,17 +22,21 @@ pub enum Clarity {
     Unclear,
 }
 
-/// How much is known of one command.
-pub(super) fn clarity(simple: &Simple) -> Clarity {
+/// How much is known of one command, and where its program stands behind wrappers.
+pub(super) fn clarity(simple: &Simple) -> (Clarity, usize) {
+    let mut at = 0;
+    (walk(simple, &mut at), at)
+}
+
+fn walk(simple: &Simple, at: &mut usize) -> Clarity {
     if !simple.assignments.iter().all(is_safe) {
         return Clarity::Unclear;
     }
     let all: Vec<String> = simple.words.iter().map(|word| word.text.clone()).collect();
-    let mut at = 0;
     let mut gets_words = false;
     for _ in 0..WRAPPERS_MAX {
-        let argv = all.get(at..).unwrap_or_default();
-        let Some(name) = simple.words.get(at) else {
+        let argv = all.get(*at..).unwrap_or_default();
+        let Some(name) = simple.words.get(*at) else {
             // Nothing but redirections; or a wrapper of nothing, which says what it wraps when it runs.
             return match gets_words {
                 true => Clarity::Unclear,
@@ -47,7 +51,7 @@ pub(super) fn clarity(simple: &Simple) -> Clarity {
             | Lift::Spelled {
                 because: AskReason::ActingOption | AskReason::OtherSubCommand,
                 ..
-            } => return of_program(simple, &all, at, gets_words),
+            } => return of_program(simple, &all, *at, gets_words),
             Lift::Transparent(words) => (words, words),
             Lift::Spelled {
                 words,
@@ -56,14 +60,39 @@ pub(super) fn clarity(simple: &Simple) -> Clarity {
             } => (words, inner),
             Lift::Spelled { .. } | Lift::Never(_) => return Clarity::Unclear,
         };
-        let is_known = (at..at + words.max(inner)).all(|word| is_literal(simple, word));
-        if !is_known || has_pattern(simple, at, words) {
+        let is_known = (*at..*at + words.max(inner)).all(|word| is_literal(simple, word));
+        if !is_known || has_pattern(simple, *at, words) {
+            return Clarity::Unclear;
+        }
+        let sets = argv.get(1..inner).unwrap_or_default();
+        let sets = sets
+            .iter()
+            .any(|word| is_assignment(word) && !is_safe_name(word));
+        if sets || adds_words(argv) && replaces_program(argv, inner) {
             return Clarity::Unclear;
         }
         gets_words |= adds_words(argv);
-        at += inner;
+        *at += inner;
     }
     Clarity::Unclear
+}
+
+/// Whether `xargs` puts what it reads in the place of its program, as in `xargs -I{} {} x`.
+fn replaces_program(argv: &[String], inner: usize) -> bool {
+    let program = argv.get(inner).map_or("", String::as_str);
+    let options = argv.get(1..inner).unwrap_or_default().iter().enumerate();
+    let mut marks = options.filter_map(|(at, word)| {
+        let next = || argv.get(at + 2).map_or("", String::as_str);
+        let attached = ["--replace=", "-I", "-J", "-i"]
+            .iter()
+            .find_map(|name| word.strip_prefix(name));
+        match (word.as_str(), attached) {
+            ("-I" | "-J", _) => Some(next()),
+            ("-i" | "--replace", _) => Some("{}"),
+            (_, attached) => attached,
+        }
+    });
+    marks.any(|mark| program.contains(mark))
 }
 
 fn is_literal(simple: &Simple, at: usize) -> bool {

@@ -9,15 +9,36 @@ use super::reason::Opaque;
 /// Why a text must not be trusted although both parsers may agree on it.
 ///
 /// # Errors
-/// [`Opaque::Unsupported`] for a here-document whose end is not certain, and for a name in braces
-/// before a redirection, which is a variable and may hold a subscript that runs something.
+/// [`Opaque::Unsupported`] for a here-document whose end is not certain, for a name in braces before a
+/// redirection, which is a variable and may hold a subscript that runs something, and for a quote in an
+/// expansion, which is one or is none by what stands around the expansion.
 pub(super) fn check(text: &str) -> Result<(), Opaque> {
     let joined = text.replace("\\\n", "");
     let names_descriptor = joined.contains("}<") || joined.contains("}>");
-    if names_descriptor || !here_documents_end_plainly(text) {
+    if names_descriptor || quotes_in_expansion(&joined) || !here_documents_end_plainly(text) {
         return Err(Opaque::Unsupported);
     }
     Ok(())
+}
+
+/// Whether a quote stands between `${`, `$((` or `$[` and what may be its end.
+fn quotes_in_expansion(text: &str) -> bool {
+    let mut ends: Vec<char> = Vec::new();
+    let mut before = [' ', ' '];
+    for character in text.chars() {
+        match (before, character) {
+            ([_, '$'], '{') => ends.push('}'),
+            ([_, '$'], '[') => ends.push(']'),
+            (['$', '('], '(') => ends.push(')'),
+            (_, '\'' | '"') if !ends.is_empty() => return true,
+            (_, end) if ends.last() == Some(&end) => {
+                ends.pop();
+            }
+            _ => {}
+        }
+        before = [before[1], character];
+    }
+    false
 }
 
 /// Whether every here-document ends at a plain word that no joined line can make.

@@ -28,6 +28,7 @@ mod reason;
 mod sed;
 mod segment;
 mod subcommands;
+mod suspect;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tree-sitter")]
@@ -49,7 +50,6 @@ pub use word::{Word, WordKind};
 
 use std::collections::BTreeSet;
 
-use reading::Simple;
 use view::Budget;
 
 /// What is known of one command text.
@@ -63,6 +63,8 @@ pub struct Analysis {
     pub segments: Vec<Segment>,
     /// Commands that only the second parser found. Nothing is understood if there are any.
     pub others: Vec<Segment>,
+    /// Commands that programs might run of their words and input, as far as anyone can guess.
+    pub suspects: Vec<View>,
     /// Forms that belong to no segment: the whole text, and its pieces if a parser gave up.
     views: Vec<View>,
 }
@@ -76,6 +78,7 @@ impl Analysis {
             understood: Err(why),
             segments: Vec::new(),
             others: Vec::new(),
+            suspects: Vec::new(),
             views: with_whole(text, raw::views(text, &mut budget)),
         }
     }
@@ -101,6 +104,7 @@ impl Analysis {
 pub fn analyse(text: &str) -> Analysis {
     let mut budget = Budget::default();
     let found = look(text, 0, &mut budget);
+    let suspects = suspects(&found, &mut budget);
     let understood = match found.understood {
         Ok(()) if budget.exhausted => Err(Opaque::TooMuch),
         other => other,
@@ -109,8 +113,29 @@ pub fn analyse(text: &str) -> Analysis {
         understood,
         segments: found.segments,
         others: found.others,
+        suspects,
         views: with_whole(text, found.views),
     }
+}
+
+/// What programs might run of their words, and of the texts that the command gives somebody to read.
+fn suspects(found: &Found, budget: &mut Budget) -> Vec<View> {
+    // What is not understood is asked about anyway.
+    if found.understood.is_err() {
+        return Vec::new();
+    }
+    let mut all = BTreeSet::new();
+    let mut reads = false;
+    for segment in &found.segments {
+        let (words, program_at) = segment.known_words();
+        let argv = words.get(program_at..).unwrap_or_default();
+        reads |= !argv.is_empty() && !suspect::takes_data(argv);
+        suspect::in_words(&words, program_at, &mut all, budget);
+    }
+    for text in found.fed.iter().filter(|_| reads) {
+        suspect::in_text(text, &mut all, budget);
+    }
+    all.into_iter().collect()
 }
 
 fn with_whole(text: &str, mut views: BTreeSet<View>) -> Vec<View> {
@@ -123,6 +148,8 @@ struct Found {
     understood: Result<(), Opaque>,
     segments: Vec<Segment>,
     others: Vec<Segment>,
+    /// Texts that programs may read.
+    fed: BTreeSet<String>,
     views: BTreeSet<View>,
 }
 
@@ -185,6 +212,7 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
         understood: both.understood,
         segments,
         others,
+        fed: fed.scripts,
         views,
     }
 }
@@ -212,7 +240,7 @@ impl Fed {
     fn from(both: &both::Both) -> Fed {
         let commands = both.first.iter().chain(&both.second);
         Fed {
-            scripts: commands.flat_map(Fed::by).collect(),
+            scripts: commands.flat_map(suspect::texts_of).collect(),
         }
     }
 
@@ -224,21 +252,5 @@ impl Fed {
             forms.add(command.iter().cloned().chain(more).collect(), budget);
         }
         forms.views
-    }
-
-    fn by(simple: &Simple) -> Vec<String> {
-        let texts = simple.redirections.iter().filter(|one| {
-            matches!(
-                one.kind,
-                RedirectionKind::HereDocument | RedirectionKind::HereString
-            )
-        });
-        let mut scripts: Vec<String> = texts.map(|one| one.target.text.clone()).collect();
-        let mut words = simple.words.iter().map(|word| word.text.as_str());
-        if matches!(words.next(), Some("echo" | "printf")) {
-            let words = words.skip_while(|word| word.starts_with('-'));
-            scripts.push(words.collect::<Vec<_>>().join(" "));
-        }
-        scripts
     }
 }

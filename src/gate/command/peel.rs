@@ -84,6 +84,7 @@ pub(super) fn peel(argv: &[String]) -> Peel {
         "trap" => Peel::never(trap(argv), AskReason::Evaluates),
         "alias" => Peel::never(aliased(argv), AskReason::ChangesShell),
         "command" if is_lookup(argv) => Peel::plain(),
+        _ if name.starts_with("git-") => git_program(argv, name),
         // What is left of a keyword: its options, or the keyword itself.
         _ if name == "!" || name.starts_with('-') => {
             let inner = argv.iter().skip(1).cloned().collect();
@@ -124,6 +125,14 @@ fn shell_aliases(argv: &[String]) -> impl Iterator<Item = Inner> {
         None => word.split_once("=!").map(|(_, script)| script),
     });
     values.map(|script| Inner::Script(script.to_owned()))
+}
+
+/// A sub-command of git by the name of its program, as `git-push`.
+fn git_program(argv: &[String], name: &str) -> Peel {
+    let sub = name.trim_start_matches("git-").to_owned();
+    let rest = argv.get(1..).unwrap_or_default();
+    let inner = [&["git".to_owned(), sub], rest].concat();
+    Peel::never(vec![Inner::Argv(inner)], AskReason::UnknownOption)
 }
 
 /// `command -v x` says where `x` is and does not run it.

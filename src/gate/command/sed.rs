@@ -13,7 +13,10 @@ pub(super) fn may_run(script: &str) -> bool {
         let behind = characters.get(at + 1).copied().unwrap_or(' ');
         // Nothing of a word stands behind a command or the last flag; other flags may.
         let ends = !behind.is_alphanumeric() || "gpiImMw".contains(behind);
-        ends && (begins_command(before) || is_among_flags(before))
+        let behind_line = before
+            .last()
+            .is_some_and(|last| last.is_ascii_digit() || *last == '$');
+        behind_line || ends && (begins_command(before) || is_among_flags(before))
     })
 }
 

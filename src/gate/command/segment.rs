@@ -29,6 +29,8 @@ pub struct Segment {
     views: Vec<View>,
     allow: Result<AllowView, AskReason>,
     clarity: Clarity,
+    /// Where its program stands behind wrappers.
+    program_at: usize,
 }
 
 impl Segment {
@@ -52,6 +54,12 @@ impl Segment {
         &self.clarity
     }
 
+    /// Its words as far as they are known, and where its program stands behind wrappers.
+    pub(super) fn known_words(&self) -> (Vec<String>, usize) {
+        let words = self.words.iter().map(|word| word.text.clone());
+        (words.collect(), self.program_at)
+    }
+
     /// The program, if its name is known.
     #[must_use]
     pub fn program(&self) -> Option<&str> {
@@ -70,10 +78,12 @@ impl Segment {
 
     /// Makes a segment of what a parser found, with the forms that were made of it.
     pub(super) fn new(simple: Simple, after_cd: bool, views: Vec<View>) -> Segment {
+        let (clarity, program_at) = clarity(&simple);
         Segment {
             source: source_of(&simple),
             allow: allow_view(&simple),
-            clarity: clarity(&simple),
+            clarity,
+            program_at,
             words: simple.words,
             assignments: simple.assignments,
             redirections: simple.redirections,

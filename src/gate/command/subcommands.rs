@@ -6,7 +6,7 @@ use super::programs::{NONE, Program, Role};
 
 /// What of git reads, or changes files and commits as everybody knows. All else may be an alias, a
 /// setting that runs a program later, or another name of `push`.
-const PLAIN_GIT: &[&str] = &[
+pub(super) const PLAIN_GIT: &[&str] = &[
     "add",
     "annotate",
     "apply",

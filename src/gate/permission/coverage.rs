@@ -128,8 +128,10 @@ impl Search<'_> {
     fn whole_text(&self, prepared: &Prepared, cost: &mut Cost) -> Option<Coverage> {
         let text = prepared.whole_command.as_deref()?;
         let is_granted = |scope: &Scope| matches!(scope, Scope::WholeText(own) if **own == *text);
-        self.rule(Trial::WholeCommand(text), cost)
-            .or_else(|| self.grant(is_granted))
+        let found = self.rule(Trial::WholeCommand(text), cost);
+        let mut found = found.or_else(|| self.grant(is_granted))?;
+        found.segment = Some(text.to_owned());
+        Some(found)
     }
 
     fn all_parts(&self, parts: &[Part], cost: &mut Cost) -> Option<Coverage> {

@@ -288,29 +288,51 @@ impl<'a> Hearing<'a> {
 
     /// The first rule of the list that matches the call or any part of it.
     fn stopping_rule(&mut self, list: Verdict) -> Option<(RuleRef, Option<String>)> {
-        let tool = self.call.tool.name.as_str();
-        for policy in self.situation.policies {
-            let whole = (Trial::Call(self.call.arguments), &None);
-            let parts = self.prepared.stoppers.iter();
-            let parts = parts.map(|part| (Trial::Part(&part.item), &part.shown));
-            let trials = std::iter::once(whole).chain(parts);
-            let found = trials.filter_map(|(trial, shown)| {
-                let found = policy.find(list, tool, trial, self.moment, &mut self.cost);
-                found.map(|(number, rule)| (number, rule, shown))
-            });
-            if let Some((_, rule, shown)) = found.min_by_key(|(number, ..)| *number) {
-                return Some((RuleRef::of(rule), shown.clone()));
-            }
-        }
-        None
+        let whole = (Trial::Call(self.call.arguments), &None);
+        let parts = self.prepared.stoppers.iter();
+        let parts = parts.map(|part| (Trial::Part(&part.item), &part.shown));
+        let trials = std::iter::once(whole).chain(parts);
+        first_rule(
+            self.call,
+            self.situation,
+            list,
+            trials,
+            self.moment,
+            &mut self.cost,
+        )
+    }
+
+    /// The first rule of the list that matches what may be run besides.
+    fn suspecting_rule(&mut self, list: Verdict) -> Option<(RuleRef, Option<String>)> {
+        let suspects = self.prepared.suspects.iter();
+        let trials = suspects.map(|part| (Trial::Part(&part.item), &part.shown));
+        first_rule(
+            self.call,
+            self.situation,
+            list,
+            trials,
+            self.moment,
+            &mut self.cost,
+        )
     }
 
     /// What cannot be told asks, unless exactly this command is allowed.
     fn hear_unclear(&mut self) {
-        if let Some(why) = self.prepared.unclear.clone()
-            && !self.is_allowed_exactly()
-        {
-            self.say(Stage::Unclear, Verdict::Ask, Because::Unclear(why), None);
+        let may_be_more = self.prepared.unclear.is_some() || !self.prepared.suspects.is_empty();
+        if may_be_more && !self.is_allowed_exactly() {
+            if let Some(why) = self.prepared.unclear.clone() {
+                self.say(Stage::Unclear, Verdict::Ask, Because::Unclear(why), None);
+            }
+            let suspecting = self.suspecting_rule(Verdict::Deny);
+            let suspecting = suspecting.or_else(|| self.suspecting_rule(Verdict::Ask));
+            if let Some((rule, segment)) = suspecting {
+                self.say(
+                    Stage::Unclear,
+                    Verdict::Ask,
+                    Because::Untried(rule),
+                    segment,
+                );
+            }
         }
         let tool = self.call.tool.name.as_str();
         for list in [Verdict::Deny, Verdict::Ask] {
@@ -437,6 +459,28 @@ impl<'a> Hearing<'a> {
             steps: self.steps,
         }
     }
+}
+
+/// The first rule of the list that matches one of these.
+fn first_rule<'t>(
+    call: &Call<'_>,
+    situation: &Situation<'_>,
+    list: Verdict,
+    trials: impl Iterator<Item = (Trial<'t>, &'t Option<String>)> + Clone,
+    moment: Moment,
+    cost: &mut Cost,
+) -> Option<(RuleRef, Option<String>)> {
+    let tool = call.tool.name.as_str();
+    for policy in situation.policies {
+        let found = trials.clone().filter_map(|(trial, shown)| {
+            let found = policy.find(list, tool, trial, moment, cost);
+            found.map(|(number, rule)| (number, rule, shown))
+        });
+        if let Some((_, rule, shown)) = found.min_by_key(|(number, ..)| *number) {
+            return Some((RuleRef::of(rule), shown.clone()));
+        }
+    }
+    None
 }
 
 impl Moment {

@@ -37,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) unclear: Option<String>,
     /// Programs of a command that get words which are not known, so that rules about them may match.
     pub(super) open_programs: Vec<String>,
+    /// What may be run besides: a match of these is enough to ask.
+    pub(super) suspects: Vec<Part>,
     /// The whole command, for those who allowed exactly it.
     pub(super) whole_command: Option<String>,
     /// What the tool declares. None: nothing, or the call leaves it out.
@@ -66,6 +68,7 @@ impl Prepared {
             needed: None,
             unclear: None,
             open_programs: Vec::new(),
+            suspects: Vec::new(),
             whole_command: None,
             kind: None,
             is_undeclared: false,
@@ -98,6 +101,7 @@ impl Prepared {
             needed: needed.map(|segments| segments.iter().map(part).collect()),
             unclear,
             open_programs: command.open_programs.clone(),
+            suspects: command.suspects.iter().map(part).collect(),
             whole_command: Some(command.text.clone()),
             kind: Some(SubjectKind::Command),
             is_undeclared: false,
@@ -125,6 +129,7 @@ impl Prepared {
             needed: needed.filter(|needed| !needed.is_empty()),
             unclear: None,
             open_programs: Vec::new(),
+            suspects: Vec::new(),
             whole_command: None,
             kind: Some(SubjectKind::Path),
             is_undeclared: false,
@@ -142,6 +147,7 @@ impl Prepared {
             needed: Some(vec![part(&prepared)]),
             unclear: prepared.unclear.map(str::to_owned),
             open_programs: Vec::new(),
+            suspects: Vec::new(),
             whole_command: None,
             kind: Some(SubjectKind::Url),
             is_undeclared: false,
@@ -158,6 +164,7 @@ impl Prepared {
             needed: Some(vec![part()]),
             unclear: None,
             open_programs: Vec::new(),
+            suspects: Vec::new(),
             whole_command: None,
             kind: Some(SubjectKind::Text),
             is_undeclared: false,

@@ -51,6 +51,8 @@ pub struct CommandSubject {
     pub segments_for_allow: Result<Vec<View>, Uncovered>,
     /// Programs that get words which are not known before they run.
     pub open_programs: Vec<String>,
+    /// Commands that programs might run of their words: a deny or ask rule that means one asks.
+    pub suspects: Vec<View>,
     /// What a lasting approval of its segments could be about. Empty: none may be offered.
     pub lasting: Vec<Candidate>,
 }
@@ -73,6 +75,7 @@ impl CommandSubject {
                 Err(why) => Err(Uncovered::unclear(why)),
             },
             open_programs: Vec::new(),
+            suspects: Vec::new(),
             lasting: Vec::new(),
         }
     }
@@ -106,6 +109,7 @@ impl CommandSubject {
             views_for_deny: analysis.views().map(|(_, found)| view(found)).collect(),
             segments_for_allow: segments_of(analysis),
             open_programs: analysis.segments.iter().filter_map(open_program).collect(),
+            suspects: analysis.suspects.iter().map(view).collect(),
             lasting: candidates(analysis),
         }
     }

@@ -227,6 +227,7 @@ impl CallCase {
             views_for_deny: views.clone(),
             segments_for_allow: Ok(views),
             open_programs: Vec::new(),
+            suspects: Vec::new(),
             lasting: Vec::new(),
         }
     }

@@ -1,0 +1,251 @@
+//! What a program might run of its words.
+//!
+//! No list of programs that run others is whole. So every word of a program that is not known to take its
+//! words for data counts as a command that might run, with what follows it and with what stands inside
+//! it. A deny or ask rule that means one of these asks. Never a reason to deny, and never to allow.
+
+use std::collections::BTreeSet;
+
+use super::limits;
+use super::peel::{Lift, basename, peel};
+use super::reading::{RedirectionKind, Simple};
+use super::subcommands::PLAIN_GIT;
+use super::view::{Budget, View};
+
+/// Programs that take all of their words for data.
+const DATA: &[&str] = &[
+    ":",
+    "[",
+    "b2sum",
+    "base32",
+    "base64",
+    "basename",
+    "bzip2",
+    "cal",
+    "cat",
+    "cd",
+    "chgrp",
+    "chmod",
+    "chown",
+    "cksum",
+    "clear",
+    "cmp",
+    "comm",
+    "cp",
+    "curl",
+    "cut",
+    "date",
+    "df",
+    "diff",
+    "dig",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "expand",
+    "expr",
+    "factor",
+    "false",
+    "fgrep",
+    "file",
+    "fmt",
+    "fold",
+    "free",
+    "grep",
+    "groups",
+    "gunzip",
+    "gzip",
+    "head",
+    "host",
+    "hostname",
+    "id",
+    "jobs",
+    "join",
+    "jq",
+    "kill",
+    "killall",
+    "ln",
+    "logger",
+    "ls",
+    "lsof",
+    "md5sum",
+    "mkdir",
+    "mkfifo",
+    "mktemp",
+    "mv",
+    "nl",
+    "nproc",
+    "nslookup",
+    "od",
+    "paste",
+    "pgrep",
+    "ping",
+    "pkill",
+    "popd",
+    "printenv",
+    "printf",
+    "ps",
+    "pushd",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rev",
+    "rg",
+    "rm",
+    "rmdir",
+    "seq",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "sleep",
+    "sort",
+    "stat",
+    "strings",
+    "sum",
+    "sync",
+    "tac",
+    "tail",
+    "tee",
+    "test",
+    "top",
+    "touch",
+    "tr",
+    "tree",
+    "true",
+    "truncate",
+    "tty",
+    "type",
+    "uname",
+    "unexpand",
+    "uniq",
+    "unlink",
+    "unzip",
+    "uptime",
+    "vmstat",
+    "wc",
+    "wget",
+    "whatis",
+    "whereis",
+    "which",
+    "who",
+    "whoami",
+    "xxd",
+    "zcat",
+    "zgrep",
+];
+
+/// Package managers.
+const MANAGERS: &[&str] = &[
+    "apk", "apt", "apt-get", "brew", "cargo", "conda", "dnf", "gem", "ohpm", "pacman", "pip",
+    "pip3", "pnpm", "poetry", "uv", "yarn", "yum", "zypper",
+];
+
+/// What they do with names of packages.
+const MANAGING: &[&str] = &[
+    "add",
+    "del",
+    "info",
+    "install",
+    "remove",
+    "search",
+    "show",
+    "uninstall",
+    "update",
+    "upgrade",
+];
+
+/// Words of a command that might run that are looked at.
+const WORDS_MAX: usize = 16;
+
+/// Whether a program takes its words, or what it reads, for data.
+pub(super) fn takes_data(argv: &[String]) -> bool {
+    let name = argv.first().map_or("", |name| basename(name));
+    DATA.contains(&name) || (name == "git" && is_plain_git(argv))
+}
+
+/// Whether it is a sub-command of git that reads or changes files here, without options that run more.
+fn is_plain_git(argv: &[String]) -> bool {
+    let sub = argv.iter().skip(1).find(|word| !word.starts_with('-'));
+    let is_local = |sub: &String| PLAIN_GIT.contains(&sub.as_str()) && sub != "push";
+    sub.is_some_and(is_local) && peel(argv).lift == Lift::Plain
+}
+
+/// The commands that wrappers and the program behind them, at `program_at`, might run of their words.
+pub(super) fn in_words(
+    all: &[String],
+    program_at: usize,
+    found: &mut BTreeSet<View>,
+    budget: &mut Budget,
+) {
+    let of_wrappers = all.get(1..=program_at).unwrap_or_default();
+    in_text(&of_wrappers.join(" "), found, budget);
+    let argv = all.get(program_at..).unwrap_or_default();
+    if takes_data(argv) {
+        return;
+    }
+    let names_packages = names_packages(argv);
+    let is_name = |word: &&String| {
+        word.chars()
+            .all(|letter| letter.is_alphanumeric() || letter == '-')
+    };
+    let words = argv.iter().skip(1);
+    let words: Vec<_> = words
+        .filter(|word| !(names_packages && is_name(word)))
+        .collect();
+    let text: Vec<&str> = words.into_iter().map(String::as_str).collect();
+    in_text(&text.join(" "), found, budget);
+}
+
+/// The commands that might stand in a text that some program reads, in whatever language.
+pub(super) fn in_text(text: &str, found: &mut BTreeSet<View>, budget: &mut Budget) {
+    let is_between = |letter: char| !letter.is_alphanumeric() && !"_./+~-".contains(letter);
+    let words: Vec<&str> = text
+        .split(is_between)
+        .filter(|word| !word.is_empty())
+        .collect();
+    for (at, word) in words.iter().enumerate() {
+        if found.len() >= limits::SUSPECTS_MAX {
+            budget.exhausted = true;
+            return;
+        }
+        let behind = words.iter().skip(at + 1).take(WORDS_MAX - 1);
+        let mut push = |name: &str| {
+            let behind = behind.clone().map(|word| (*word).to_owned());
+            found.insert(View::of(
+                std::iter::once(name.to_owned()).chain(behind).collect(),
+            ));
+        };
+        push(basename(word).trim_start_matches('+'));
+        // The value of a short option may be attached to it.
+        for from in [2, 3] {
+            if let Some(value) = word.get(from..).filter(|_| word.starts_with('-')) {
+                push(basename(value));
+            }
+        }
+    }
+}
+
+/// Texts that the command puts where a program may read them.
+pub(super) fn texts_of(simple: &Simple) -> Vec<String> {
+    let texts = simple.redirections.iter().filter(|one| {
+        matches!(
+            one.kind,
+            RedirectionKind::HereDocument | RedirectionKind::HereString
+        )
+    });
+    let mut texts: Vec<String> = texts.map(|one| one.target.text.clone()).collect();
+    let mut words = simple.words.iter().map(|word| word.text.as_str());
+    if matches!(words.next(), Some("echo" | "printf")) {
+        let words = words.skip_while(|word| word.starts_with('-'));
+        texts.push(words.collect::<Vec<_>>().join(" "));
+    }
+    texts
+}
+
+/// Whether its words are the names of packages.
+fn names_packages(argv: &[String]) -> bool {
+    let name = argv.first().map_or("", |name| basename(name));
+    let mut words = argv.iter().skip(1).filter(|word| !word.starts_with('-'));
+    let verb = words.next().map_or("", String::as_str);
+    MANAGERS.contains(&name) && MANAGING.contains(&verb)
+}
