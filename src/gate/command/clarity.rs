@@ -3,13 +3,14 @@
 //! What writes to a file or takes a variable as an argument is clear: its program is known. What hides
 //! a program is not, and is asked about in every mode. Never says whether a rule may match.
 
-use super::acting::minds_options;
+use super::acting::{minds_options, texts};
 use super::allow::{WRAPPERS_MAX, has_pattern, is_safe, is_safe_name, may_become_option};
-use super::peel::{Lift, basename, is_assignment, peel};
+
+use super::peel::{Inner, Lift, basename, peel};
 use super::reading::Simple;
 use super::reason::AskReason;
 use super::view::adds_words;
-use super::word::WordKind;
+use super::word::{Word, WordKind};
 
 /// How much is known of what a command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,7 @@ fn walk(simple: &Simple, at: &mut usize) -> Clarity {
     }
     let all: Vec<String> = simple.words.iter().map(|word| word.text.clone()).collect();
     let mut gets_words = false;
+    let mut replaced: Vec<String> = Vec::new();
     for _ in 0..WRAPPERS_MAX {
         let argv = all.get(*at..).unwrap_or_default();
         let Some(name) = simple.words.get(*at) else {
@@ -43,7 +45,10 @@ fn walk(simple: &Simple, at: &mut usize) -> Clarity {
                 false => Clarity::Known,
             };
         };
-        if name.kind != WordKind::Literal {
+        let is_replaced = replaced
+            .iter()
+            .any(|mark| name.text.contains(mark.as_str()));
+        if name.kind != WordKind::Literal || is_replaced || is_open_file(&name.text) {
             return Clarity::Unclear;
         }
         let (words, inner) = match peel(argv).lift {
@@ -65,34 +70,41 @@ fn walk(simple: &Simple, at: &mut usize) -> Clarity {
             return Clarity::Unclear;
         }
         let sets = argv.get(1..inner).unwrap_or_default();
-        let sets = sets
-            .iter()
-            .any(|word| is_assignment(word) && !is_safe_name(word));
-        if sets || adds_words(argv) && replaces_program(argv, inner) {
+        let is_set = |word: &&String| word.contains('=') && !word.starts_with('-');
+        let sets = sets.iter().filter(is_set).any(|word| !is_safe_name(word));
+        if sets {
             return Clarity::Unclear;
         }
-        gets_words |= adds_words(argv);
+        if adds_words(argv) {
+            gets_words = true;
+            replaced.extend(replaced_by(argv, inner));
+        }
         *at += inner;
     }
     Clarity::Unclear
 }
 
-/// Whether `xargs` puts what it reads in the place of its program, as in `xargs -I{} {} x`.
-fn replaces_program(argv: &[String], inner: usize) -> bool {
-    let program = argv.get(inner).map_or("", String::as_str);
+/// What `xargs` replaces by what it reads, as `{}` in `xargs -I{} rm {}`.
+fn replaced_by(argv: &[String], inner: usize) -> Vec<String> {
     let options = argv.get(1..inner).unwrap_or_default().iter().enumerate();
-    let mut marks = options.filter_map(|(at, word)| {
-        let next = || argv.get(at + 2).map_or("", String::as_str);
+    let marks = options.filter_map(|(at, word)| {
         let attached = ["--replace=", "-I", "-J", "-i"]
             .iter()
             .find_map(|name| word.strip_prefix(name));
         match (word.as_str(), attached) {
-            ("-I" | "-J", _) => Some(next()),
-            ("-i" | "--replace", _) => Some("{}"),
-            (_, attached) => attached,
+            ("-I" | "-J", _) => argv.get(at + 2).cloned(),
+            ("-i" | "--replace", _) => Some("{}".to_owned()),
+            (_, attached) => attached.map(str::to_owned),
         }
     });
-    marks.any(|mark| program.contains(mark))
+    marks.collect()
+}
+
+/// Whether a program is whatever some file that is open holds.
+fn is_open_file(name: &str) -> bool {
+    ["/dev/fd/", "/dev/std", "/proc/"]
+        .iter()
+        .any(|place| name.starts_with(place))
 }
 
 fn is_literal(simple: &Simple, at: usize) -> bool {
@@ -100,14 +112,39 @@ fn is_literal(simple: &Simple, at: usize) -> bool {
     word.is_none_or(|word| word.kind == WordKind::Literal)
 }
 
+/// Whether the word is code in another language that the program runs.
+fn runs_code(argv: &[String], word: &str) -> bool {
+    let mut texts = texts(argv).into_iter();
+    texts.any(|text| matches!(text, Inner::Foreign(code) if code == word))
+}
+
+/// Whether a word more would be code, as behind `python3 -c`.
+fn runs_next_word(argv: &[String]) -> bool {
+    let next = String::from("CALLGATE");
+    let longer: Vec<String> = argv.iter().cloned().chain([next.clone()]).collect();
+    runs_code(&longer, &next)
+}
+
 /// A program without wrappers, at a position.
 fn of_program(simple: &Simple, all: &[String], at: usize, gets_words: bool) -> Clarity {
     let argv = all.get(at..).unwrap_or_default();
     let words = simple.words.get(at..).unwrap_or_default();
-    let is_open = gets_words || words.iter().any(|word| word.kind == WordKind::Dynamic);
-    if may_become_option(simple, all, at) || is_open && minds_options(argv) {
+    let dynamic = words.iter().filter(|word| word.kind == WordKind::Dynamic);
+    let dynamic: Vec<&Word> = dynamic.collect();
+    let is_added_to = gets_words || !dynamic.is_empty();
+    let is_unclear = may_become_option(simple, all, at)
+        || is_added_to && minds_options(argv)
+        || gets_words && runs_next_word(argv)
+        || dynamic.iter().any(|word| runs_code(argv, &word.text));
+    if is_unclear {
         return Clarity::Unclear;
     }
+    // A file's name could be an option.
+    let mut before_operands = words.iter().take_while(|word| word.text != "--");
+    let is_open = is_added_to
+        || before_operands.any(|word| {
+            word.kind == WordKind::Pattern && word.text.starts_with(['*', '?', '[', '-'])
+        });
     match argv.first() {
         Some(name) if is_open => Clarity::OpenWords(basename(name).to_owned()),
         Some(_) | None => Clarity::Known,

@@ -11,11 +11,16 @@ use super::reason::Opaque;
 /// # Errors
 /// [`Opaque::Unsupported`] for a here-document whose end is not certain, for a name in braces before a
 /// redirection, which is a variable and may hold a subscript that runs something, and for a quote in an
-/// expansion, which is one or is none by what stands around the expansion.
+/// expansion, which is one or is none by what stands around the expansion; and for what evaluates the
+/// value of a variable once more, which may hold a command: arithmetic, subscripts, `${!x}`, `${x@P}`.
 pub(super) fn check(text: &str) -> Result<(), Opaque> {
     let joined = text.replace("\\\n", "");
     let names_descriptor = joined.contains("}<") || joined.contains("}>");
-    if names_descriptor || quotes_in_expansion(&joined) || !here_documents_end_plainly(text) {
+    if names_descriptor
+        || quotes_in_expansion(&joined)
+        || evaluates_values(&joined)
+        || !here_documents_end_plainly(text)
+    {
         return Err(Opaque::Unsupported);
     }
     Ok(())
@@ -39,6 +44,43 @@ fn quotes_in_expansion(text: &str) -> bool {
         before = [before[1], character];
     }
     false
+}
+
+/// Whether an expansion evaluates or sets a variable.
+fn evaluates_values(text: &str) -> bool {
+    if text.contains("${!") || text.contains("@P}") {
+        return true;
+    }
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let holds_name =
+        |content: &str| content.contains(|letter| is_name(letter) && !letter.is_numeric());
+    let until = |content: &str, end: char| holds_name(content.split(end).next().unwrap_or(content));
+    let mut openings = text
+        .match_indices('$')
+        .filter_map(|(at, _)| text.get(at + 1..));
+    openings.any(|behind| match behind.chars().next() {
+        Some('[') => until(behind, ']'),
+        Some('(') if behind.starts_with("((") => until(behind, ')') || behind.contains('$'),
+        Some('{') => {
+            let inner = behind.get(1..).unwrap_or_default().trim_start_matches('#');
+            let operator = inner.trim_start_matches(is_name);
+            let content = operator.get(1..).unwrap_or_default();
+            match operator.chars().next() {
+                Some('[') => {
+                    !content.starts_with(['@', '*'])
+                        && (until(content, ']') || content.starts_with('$'))
+                }
+                Some('=') => true,
+                Some(':') => {
+                    content.starts_with('=')
+                        || !content.starts_with(['-', '+', '?'])
+                            && (until(content, '}') || content.contains('$'))
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    })
 }
 
 /// Whether every here-document ends at a plain word that no joined line can make.

@@ -107,6 +107,7 @@ pub fn analyse(text: &str) -> Analysis {
     let suspects = suspects(&found, &mut budget);
     let understood = match found.understood {
         Ok(()) if budget.exhausted => Err(Opaque::TooMuch),
+        Ok(()) if runs_what_it_makes(&found.segments) => Err(Opaque::RunsWhatItMakes),
         other => other,
     };
     Analysis {
@@ -116,6 +117,16 @@ pub fn analyse(text: &str) -> Analysis {
         suspects,
         views: with_whole(text, found.views),
     }
+}
+
+/// Whether a program is named by its path and one of the files that the command makes has its name.
+fn runs_what_it_makes(segments: &[Segment]) -> bool {
+    let made: BTreeSet<String> = segments.iter().flat_map(suspect::made_by).collect();
+    let mut programs = segments.iter().filter_map(|segment| {
+        let (words, at) = segment.known_words();
+        words.get(at).cloned()
+    });
+    programs.any(|program| program.contains('/') && made.contains(peel::basename(&program)))
 }
 
 /// What programs might run of their words, and of the texts that the command gives somebody to read.

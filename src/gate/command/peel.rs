@@ -77,7 +77,7 @@ pub(super) fn peel(argv: &[String]) -> Peel {
         return Peel::plain();
     };
     let mut peeled = match name {
-        _ if is_shell(name) => shell(argv),
+        _ if is_shell(name) || is_own_program(argv) => shell(argv),
         "find" | "gfind" => running_options(argv, FIND_EXEC),
         "fd" | "fdfind" => running_options(argv, FD_EXEC),
         "eval" => Peel::never(vec![joined(argv, 1)], AskReason::Evaluates),
@@ -115,6 +115,12 @@ pub(super) fn peel(argv: &[String]) -> Peel {
 /// A shell, also of a version, as `bash-5.2`.
 fn is_shell(name: &str) -> bool {
     SHELLS.contains(&unversioned(name))
+}
+
+/// Whether it is the shell itself by the name of its process, as `/proc/self/exe`.
+fn is_own_program(argv: &[String]) -> bool {
+    let name = argv.first().map_or("", String::as_str);
+    name.starts_with("/proc/") && name.ends_with("/exe")
 }
 
 /// Values behind an exclamation mark, as settings of git have them: scripts.

@@ -41,6 +41,8 @@ pub enum Opaque {
     Coprocess,
     /// A loop whose variable may mean something to the shell, such as `PATH`.
     SetsVariable,
+    /// Runs a file that it makes itself.
+    RunsWhatItMakes,
     /// Another construct outside the list of understood ones.
     Unsupported,
 }
@@ -67,6 +69,7 @@ impl Opaque {
             Opaque::ExtendedTest => "command_extended_test",
             Opaque::Coprocess => "command_coprocess",
             Opaque::SetsVariable => "command_sets_variable",
+            Opaque::RunsWhatItMakes => "command_runs_what_it_makes",
             Opaque::Unsupported => "command_unsupported",
         }
     }
@@ -92,6 +95,7 @@ impl std::fmt::Display for Opaque {
             Opaque::ExtendedTest => "it evaluates a `[[` test",
             Opaque::Coprocess => "it starts a coprocess",
             Opaque::SetsVariable => "its loop sets a variable of the shell",
+            Opaque::RunsWhatItMakes => "it runs a file that it makes itself",
             Opaque::Unsupported => "it has a construct that is not looked into",
         })
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use super::limits;
 use super::peel::{Lift, basename, peel};
 use super::reading::{RedirectionKind, Simple};
+use super::segment::Segment;
 use super::subcommands::PLAIN_GIT;
 use super::view::{Budget, View};
 
@@ -123,7 +124,6 @@ const DATA: &[&str] = &[
     "uptime",
     "vmstat",
     "wc",
-    "wget",
     "whatis",
     "whereis",
     "which",
@@ -193,7 +193,16 @@ pub(super) fn in_words(
         .filter(|word| !(names_packages && is_name(word)))
         .collect();
     let text: Vec<&str> = words.into_iter().map(String::as_str).collect();
-    in_text(&text.join(" "), found, budget);
+    let mut own = BTreeSet::new();
+    in_text(&text.join(" "), &mut own, budget);
+    if argv.first().is_some_and(|name| basename(name) == "git") {
+        // An alias is a sub-command without the name before it.
+        let prefixed = own
+            .iter()
+            .map(|view| [&["git".to_owned()], view.words.as_slice()].concat());
+        found.extend(prefixed.map(View::of).collect::<Vec<_>>());
+    }
+    found.extend(own);
 }
 
 /// The commands that might stand in a text that some program reads, in whatever language.
@@ -223,6 +232,28 @@ pub(super) fn in_text(text: &str, found: &mut BTreeSet<View>, budget: &mut Budge
             }
         }
     }
+}
+
+/// Programs that make a file of any name, or give one another name.
+const MAKING: &[&str] = &[
+    "cp", "curl", "dd", "install", "ln", "mv", "rsync", "tee", "wget",
+];
+
+/// Files that the command makes, by their last names.
+pub(super) fn made_by(simple: &Segment) -> Vec<String> {
+    let writes = simple.redirections.iter().filter(|one| !one.is_harmless());
+    let mut made: Vec<String> = writes
+        .map(|one| basename(&one.target.text).to_owned())
+        .collect();
+    let (words, at) = simple.known_words();
+    let argv = words.get(at..).unwrap_or_default();
+    if argv
+        .first()
+        .is_some_and(|name| MAKING.contains(&basename(name)))
+    {
+        made.extend(argv.iter().skip(1).map(|word| basename(word).to_owned()));
+    }
+    made
 }
 
 /// Texts that the command puts where a program may read them.

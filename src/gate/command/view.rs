@@ -127,6 +127,7 @@ impl Forms {
                 }
             }
             open.extend(with_basename(&argv));
+            open.extend(with_short_path(&argv));
             open.extend(without_assignments(&argv));
             let peeled = peel(&argv);
             self.reads_script |= reads_script(&argv, &peeled.lift);
@@ -166,6 +167,23 @@ fn reads_script(argv: &[String], lift: &super::peel::Lift) -> bool {
         .is_some_and(|name| name == "source" || name == ".");
     let reads = super::peel::Lift::Never(super::reason::AskReason::ReadsScript);
     sources || *lift == reads
+}
+
+/// With the path of the program in its shortest form: `/bin/rm` for `//bin/./x/../rm`.
+fn with_short_path(argv: &[String]) -> Option<Vec<String>> {
+    let (name, rest) = argv.split_first()?;
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        match part {
+            ".." => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    let short = format!("/{}", parts.join("/"));
+    let is_other = name.starts_with('/') && short != *name;
+    is_other.then(|| [&[short], rest].concat())
 }
 
 fn with_basename(argv: &[String]) -> Option<Vec<String>> {

@@ -155,6 +155,9 @@ pub(super) fn segment_for_allow(segment: &Segment) -> Result<View, Uncovered> {
         // A pattern could leave out what matters here; only the whole text as a rule says it all.
         Some(reason) => return Err(uncovered(&reason)),
     }
+    if *segment.clarity() == Clarity::Unclear {
+        return Err(uncovered(&"what it would run is not known"));
+    }
     if segment.after_cd {
         return Err(uncovered(&"the directory may have changed"));
     }
