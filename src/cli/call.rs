@@ -6,7 +6,7 @@ use bytes::Bytes;
 use callgate_client::pb::v1 as pb;
 
 use super::client::{ClientArguments, block_on};
-use super::output::{Outcome, data, outcome};
+use super::output::{Outcome, data, foreign, outcome};
 use super::running::{Form, all_succeeded, result_json, result_lines, run_turn};
 
 /// Make one tool call by hand.
@@ -20,6 +20,9 @@ pub(super) struct Call {
     /// The session.
     #[arg(long, default_value = "cli")]
     session: String,
+    /// The turn's id. The same call sent again under the same id is not run again: what became of it is told.
+    #[arg(long)]
+    turn: Option<String>,
     /// Longest time for the whole call, in milliseconds.
     #[arg(long)]
     timeout_ms: Option<u32>,
@@ -47,8 +50,14 @@ impl Call {
         let request = pb::RunTurnRequest {
             session_id: self.session.clone(),
             // A run of its own: a stop flag must not end other calls by hand.
-            run_id: format!("cli-{}", uuid::Uuid::now_v7()),
-            turn_id: uuid::Uuid::now_v7().to_string(),
+            run_id: match &self.turn {
+                Some(turn) => format!("cli-{turn}"),
+                None => format!("cli-{}", uuid::Uuid::now_v7()),
+            },
+            turn_id: self
+                .turn
+                .clone()
+                .unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
             calls: vec![pb::ToolCall {
                 call_id: "call".to_owned(),
                 name: self.tool.clone(),
@@ -73,7 +82,7 @@ impl Call {
         for result in completed.results.iter().chain(cancelled) {
             match self.json {
                 true => data(&result_json(result).to_string()),
-                false => result_lines(result).iter().for_each(|line| data(line)),
+                false => result_lines(result).iter().for_each(|line| foreign(line)),
             }
         }
         match all_succeeded(&completed) {

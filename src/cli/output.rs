@@ -3,8 +3,10 @@
 //! The only file that writes to stdout and stderr, but for the panel, which has the terminal to itself. Never
 //! colours: output reads the same everywhere.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+
+use super::visible::visible_lines;
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,15 @@ impl Outcome {
 /// From a command's result to its outcome.
 pub(super) fn outcome(result: Result<(), Outcome>) -> Outcome {
     result.err().unwrap_or(Outcome::Fine)
+}
+
+/// Prints a line that holds text of others: as it is into a file or a pipe, and on a terminal with what the
+/// terminal would obey made visible.
+pub(super) fn foreign(line: &str) {
+    match std::io::stdout().is_terminal() {
+        true => visible_lines(line).for_each(|line| data(&line)),
+        false => data(line),
+    }
 }
 
 /// Prints one line of data. A closed pipe ends the data, not the program.

@@ -9,7 +9,7 @@ use callgate_client::pb::v1::turn_service_client::TurnServiceClient;
 use serde_json::{Value, json};
 
 use super::client::{failed, state_word, word};
-use super::output::{Outcome, data, note};
+use super::output::{Outcome, data, foreign, note};
 use super::waiting::{SILENCE, Waiting};
 use pb::turn_event::Body;
 
@@ -89,7 +89,7 @@ fn print_event(event: &pb::TurnEvent, form: Form) {
         Form::Json => data(&event_json(event).to_string()),
         Form::Lines => {
             if let Some(line) = event_line(event) {
-                data(&line);
+                foreign(&line);
             }
         }
     }

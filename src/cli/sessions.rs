@@ -386,7 +386,12 @@ impl Revoke {
             grant_ids: self.grants.clone(),
         };
         let answer = client.revoke_grants(request).await;
-        let answer = answer.map_err(|status| unless_unknown(&status, &self.id))?;
+        // The session, or one of the grants: the sidecar says which.
+        let unknown = |status: &tonic::Status| status.code() == Code::NotFound;
+        let answer = answer.map_err(|status| match unknown(&status) {
+            true => Outcome::no(format!("not_found: {}", visible(status.message()))),
+            false => refused(&status),
+        })?;
         let answer = answer.into_inner();
         print_grants(&answer.grants, self.json);
         if !self.json {

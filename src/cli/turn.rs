@@ -8,7 +8,7 @@ use bytes::Bytes;
 use callgate_client::pb::v1 as pb;
 
 use super::client::{ClientArguments, block_on};
-use super::output::{Outcome, data, outcome};
+use super::output::{Outcome, foreign, outcome};
 use super::running::{Form, all_succeeded, result_lines, run_turn};
 
 /// Run the calls of a provider's message from a file.
@@ -82,7 +82,7 @@ impl Turn {
         if !self.json {
             for result in &completed.results {
                 for line in result_lines(result) {
-                    data(&format!("result      {}  {line}", result.call_id));
+                    foreign(&format!("result      {}  {line}", result.call_id));
                 }
             }
         }

@@ -213,9 +213,10 @@ impl Question {
             approver: Approver::Expected,
             settings: Permissions::default().settings,
         };
-        let explained = Explained::of(&asked, &situation, cut_up);
-        let (answer, parts) = (&explained.answer, &explained.parts);
-        Ok(explanation(answer, parts, &[], 1, Sight::Path))
+        let mut explained = Explained::of(&asked, &situation, cut_up);
+        // There is no session to grant anything.
+        explained.candidates = Vec::new();
+        Ok(explanation(&explained, 1, Sight::Path))
     }
 
     fn mode(&self) -> Result<Option<Mode>, Outcome> {
@@ -285,7 +286,13 @@ fn unknown(what: &str, word: &str) -> Outcome {
 
 /// A decision as `--json` prints it.
 pub(super) fn shown_answer(answer: &Answer) -> Value {
-    shown(&explanation(answer, &[], &[], 1, Sight::Path))
+    let explained = Explained {
+        answer: answer.clone(),
+        parts: Vec::new(),
+        candidates: Vec::new(),
+        if_plain: None,
+    };
+    shown(&explanation(&explained, 1, Sight::Path))
 }
 
 fn shown(answer: &pb::ExplainDecisionResponse) -> Value {
@@ -338,10 +345,13 @@ fn print(answer: &pb::ExplainDecisionResponse) {
         effect_word(verdict.effect),
         because(answer)
     ));
-    let spoke = |effect: i32| effect != pb::PermissionEffect::Unspecified as i32;
-    for step in answer.steps.iter().filter(|step| spoke(step.effect)) {
-        let (stage, effect) = (stage_word(step.stage), effect_word(step.effect));
-        data(&format!("  {stage} says {effect}: {}", step.note));
+    for step in answer.steps.iter().filter(|step| !step.note.is_empty()) {
+        let stage = stage_word(step.stage);
+        let says = match step.effect == pb::PermissionEffect::Unspecified as i32 {
+            true => String::new(),
+            false => format!(" says {}", effect_word(step.effect)),
+        };
+        data(&format!("  {stage}{says}: {}", step.note));
     }
     // One part is the whole.
     if answer.segments.len() > 1 {

@@ -11,8 +11,8 @@ use crate::gate::ids::{OwnerName, SessionId, ToolName};
 use crate::gate::json::Document;
 use crate::gate::permission::{
     self, Answer, Approver, Call, Check, CommandPart, CommandSubject, GrantCandidate, GrantedTool,
-    Grants, Hook, Mode, ModeBounds, Permissions, Place, Policy, Situation, Subject, Verdict,
-    written_call,
+    Grants, Hook, Mode, ModeBounds, PathSubject, Permissions, Place, Policy, Situation, Subject,
+    Verdict, written_call,
 };
 use crate::gate::refusal::{CallError, ErrorLayer, Refusal};
 use crate::gate::tool::{
@@ -62,6 +62,8 @@ pub struct Explained {
     pub parts: Vec<ExplainedPart>,
     /// What an approver would be offered for the session. Empty: nothing, or nobody is asked.
     pub candidates: Vec<GrantCandidate>,
+    /// What would allow the call if its paths are what they look like, which only an executor can say.
+    pub if_plain: Option<Answer>,
 }
 
 /// A part of a command, and what would be decided for it alone.
@@ -96,10 +98,25 @@ impl Explained {
         let answer = permission::decide_call(call, situation);
         Self {
             candidates: permission::candidates(call, situation, &answer),
+            if_plain: if_plain(call, situation).filter(|_| answer.verdict == Verdict::Ask),
             parts,
             answer,
         }
     }
+}
+
+/// The answer if the paths of the call are no links, where it would allow the call.
+fn if_plain(call: &Call<'_>, situation: &Situation<'_>) -> Option<Answer> {
+    let Subject::Paths(paths) = call.subject else {
+        return None;
+    };
+    let plain = paths.iter().map(|path| PathSubject {
+        canonical: path.canonical.clone().or_else(|| Some(path.given.clone())),
+        ..path.clone()
+    });
+    let subject = &Subject::Paths(plain.collect());
+    let answer = permission::decide_call(&Call { subject, ..*call }, situation);
+    (answer.verdict == Verdict::Allow).then_some(answer)
 }
 
 /// What a session brings to a decision.

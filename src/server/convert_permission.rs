@@ -8,11 +8,10 @@ use std::sync::Arc;
 use super::access::{Caller, Role};
 use super::convert_approval::candidate;
 use super::status::Failure;
-use crate::engine::{ExplainedPart, ListedRule, Problem, RuleState};
+use crate::engine::{Explained, ExplainedPart, ListedRule, Problem, RuleState};
 use crate::gate::ids::UnixMillis;
 use crate::gate::permission::{
-    Answer, Because, Extras, GrantCandidate, Mode, Modes, Origin, RuleEntry, RuleRef, Source,
-    Stage, Step, Verdict,
+    Answer, Because, Extras, Mode, Modes, Origin, RuleEntry, RuleRef, Source, Stage, Step, Verdict,
 };
 use crate::gate::result::cut_text;
 use crate::pb::v1::{self as pb, DecisionStage};
@@ -200,7 +199,11 @@ const STAGES: [(Stage, &[DecisionStage]); 8] = [
 ];
 
 /// Every stage in order: what it said, or that it said nothing.
-pub(super) fn steps(answer: &Answer, sight: Sight) -> Vec<pb::DecisionStep> {
+pub(super) fn steps(
+    answer: &Answer,
+    if_plain: Option<&Answer>,
+    sight: Sight,
+) -> Vec<pb::DecisionStep> {
     let mut steps = vec![silent(DecisionStage::Validation)];
     for (own, names) in STAGES {
         for name in names {
@@ -214,6 +217,14 @@ pub(super) fn steps(answer: &Answer, sight: Sight) -> Vec<pb::DecisionStep> {
         let said = answer.steps.iter().filter(|step| step.stage == own);
         let nameless = said.filter(|step| stage(step) == DecisionStage::Unspecified);
         steps.extend(nameless.map(|step| decision_step(step, sight)));
+    }
+    let silent = steps.iter_mut().find(|step| {
+        step.stage == DecisionStage::AllowRule as i32
+            && step.effect == pb::PermissionEffect::Unspecified as i32
+    });
+    if let (Some(silent), Some(plain)) = (silent, if_plain) {
+        let by = reason(&plain.decided_by.because, sight);
+        silent.note = format!("{by} would, if an executor says that the path is no link elsewhere");
     }
     steps
 }
@@ -244,18 +255,22 @@ fn decision_step(step: &Step, sight: Sight) -> pb::DecisionStep {
 
 /// A decision as it is explained.
 pub fn explanation(
-    answer: &Answer,
-    parts: &[ExplainedPart],
-    candidates: &[GrantCandidate],
+    explained: &Explained,
     revision: u64,
     sight: Sight,
 ) -> pb::ExplainDecisionResponse {
+    let Explained {
+        answer,
+        parts,
+        candidates,
+        if_plain,
+    } = explained;
     let mut verdict = verdict_to_pb(answer, revision);
     verdict.origin = Named::of(&answer.decided_by.because, sight).origin;
     verdict.segment_index = index_of(&verdict.segment, parts);
     pb::ExplainDecisionResponse {
         verdict: Some(verdict),
-        steps: steps(answer, sight),
+        steps: steps(answer, if_plain.as_ref(), sight),
         segments: parts.iter().map(segment).collect(),
         grant_candidates: candidates.iter().map(candidate).collect(),
         error: None,

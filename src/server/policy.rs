@@ -424,13 +424,7 @@ impl PolicyService for Policy {
         let explained = self.engine.explain(question).await;
         let revision = explained.revision;
         Ok(Response::new(match &explained.outcome {
-            Ok(explained) => explanation(
-                &explained.answer,
-                &explained.parts,
-                &explained.candidates,
-                revision,
-                sight,
-            ),
+            Ok(explained) => explanation(explained, revision, sight),
             Err(error) => refused(error, revision),
         }))
     }

@@ -235,7 +235,7 @@ fn a_call_is_explained_by_stage_rule_and_source() {
     write(
         &file,
         &json!({
-            "allow": ["run_shell(git *)"],
+            "allow": ["run_shell(git *)", "write(//data/**)"],
             "deny": ["run_shell(git push *)"],
         }),
     );
@@ -278,6 +278,19 @@ fn a_call_is_explained_by_stage_rule_and_source() {
         let call = format!("run_shell({command})");
         assert_eq!(explain(&call, &[])["verdict"], verdict, "{command}");
     }
+    // What only an executor can say is told.
+    let path = ["--subject", "path", "--kind", "edit"];
+    let asked = explain("write(/data/a)", &path);
+    assert_eq!(asked["verdict"], "ask");
+    let mut steps = asked["steps"].as_array().unwrap().iter();
+    let allow = steps.find(|step| step["stage"] == "allow_rule").unwrap();
+    let note = allow["note"].as_str().unwrap();
+    assert!(
+        note.contains("`write(//data/**)`") && note.contains("no link"),
+        "{note}"
+    );
+    let other = explain("write(/etc/a)", &path);
+    assert!(!other.to_string().contains("no link"), "{other}");
     let planned = explain("run_shell(make)", &["--mode", "plan"]);
     assert_eq!(planned["decided_by"]["stage"], "mode_block");
     let (_, code) = callgate(&["explain", "run_shell(ls)", "--mode", "none"], dir.path());

@@ -53,6 +53,11 @@ pub enum LintKind {
     NoSuchTool,
     /// No tool that the rule means declares what its specifier is about.
     NoSuchSubject,
+    /// The pattern begins where its settings stand, not where the machine's paths do.
+    OnlyBelowRoot {
+        /// What does.
+        instead: String,
+    },
     /// The pattern stops nothing outside the working directory.
     OnlyBelowCwd {
         /// What does.
@@ -76,6 +81,7 @@ impl LintKind {
             LintKind::ExactOnly { .. } => "rule_exact_only",
             LintKind::NoSuchTool => "rule_no_such_tool",
             LintKind::NoSuchSubject => "rule_no_such_subject",
+            LintKind::OnlyBelowRoot { .. } => "rule_only_below_root",
             LintKind::OnlyBelowCwd { .. } => "rule_only_below_cwd",
         }
     }
@@ -105,6 +111,13 @@ impl std::fmt::Display for LintKind {
                 write!(
                     out,
                     "no such tool declares what stands in `(…)`, so it never matches"
+                )
+            }
+            LintKind::OnlyBelowRoot { instead } => {
+                write!(
+                    out,
+                    "`/` is where these settings stand, or the working directory; for the machine's own \
+                     `/` write `{instead}`"
                 )
             }
             LintKind::OnlyBelowCwd { instead } => {
@@ -169,8 +182,12 @@ impl<'a> Linter<'a> {
             if may_be(SubjectKind::Command) || tools.is_empty() {
                 kinds.extend(about_command(rule, plain));
             }
+            let (tool, inner) = (tool_text(&rule.tool), inner_text(rule));
+            if is_path && inner.starts_with('/') && !inner.starts_with("//") {
+                let instead = format!("{tool}(/{inner})");
+                kinds.push(LintKind::OnlyBelowRoot { instead });
+            }
             if is_path && rule.list != Verdict::Allow && is_bare(plain) {
-                let (tool, inner) = (tool_text(&rule.tool), inner_text(rule));
                 let instead = format!("{tool}(//**/{inner})");
                 kinds.push(LintKind::OnlyBelowCwd { instead });
             }

@@ -391,7 +391,7 @@ mod tests {
                 subject: None,
             },
         ];
-        let cases: [(Verdict, &str, &[&str]); 15] = [
+        let cases: [(Verdict, &str, &[&str]); 17] = [
             (Verdict::Allow, "run(git status *)", &[]),
             (Verdict::Allow, "run(python3 *)", &["rule_prefix_too_wide"]),
             (Verdict::Allow, "run(python*)", &["rule_prefix_too_wide"]),
@@ -418,6 +418,8 @@ mod tests {
             ),
             (Verdict::Deny, "read(.env)", &["rule_only_below_cwd"]),
             (Verdict::Deny, "read(//**/.env)", &[]),
+            (Verdict::Deny, "read(/etc/**)", &["rule_only_below_root"]),
+            (Verdict::Allow, "read(/src/**)", &["rule_only_below_root"]),
             (
                 Verdict::Allow,
                 "gone(x)",

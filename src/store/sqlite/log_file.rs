@@ -4,7 +4,7 @@
 //! doubles its time; one that writes over what is there does not. So the file is made long once, and
 //! stays. Never touches what the log holds: SQLite takes nothing behind its last frame for one.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Result, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -15,17 +15,26 @@ const CHUNK: usize = 64 << 10;
 /// append to the log meanwhile.
 ///
 /// # Errors
-/// The disk's. What was written then does no harm.
+/// The disk's: then the file is as long as it was, so that a small disk is not filled with zeros.
 pub(super) fn lengthen(log: &Path, length: u64) -> Result<()> {
     let mut file = OpenOptions::new().write(true).open(log)?;
-    let mut at = file.seek(SeekFrom::End(0))?;
+    let before = file.seek(SeekFrom::End(0))?;
+    let lengthened = append_zeros(&mut file, before, length).and_then(|()| file.sync_all());
+    if lengthened.is_err() {
+        file.set_len(before)?;
+    }
+    lengthened
+}
+
+fn append_zeros(file: &mut File, from: u64, length: u64) -> Result<()> {
     let zeros = vec![0_u8; CHUNK];
+    let mut at = from;
     while at < length {
         let rest = usize::try_from(length - at).unwrap_or(CHUNK).min(CHUNK);
         file.write_all(zeros.get(..rest).unwrap_or(&zeros))?;
         at += rest as u64;
     }
-    file.sync_all()
+    Ok(())
 }
 
 #[cfg(test)]

@@ -247,6 +247,11 @@ class TurnResult:
                 return result
         raise KeyError(call_id)
 
+    def __contains__(self, call_id: object) -> bool:
+        """Whether there is a result of that call."""
+        results = (*self.results, *self.closing_results)
+        return any(result.call_id == call_id for result in results)
+
 
 @dataclass(frozen=True, slots=True)
 class TurnCallInfo:

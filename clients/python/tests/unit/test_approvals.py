@@ -127,6 +127,8 @@ async def test_approved_once_the_call_runs_with_its_own_arguments(fake_sidecar: 
     assert (outcome.approval.decision.choice, outcome.approval.decision.message) == ("once", "go on")
     assert removed == ["/tmp/x"]
     assert result["r"].text == "removed /tmp/x"
+    assert "r" in result
+    assert "another" not in result
     assert result["r"].approval_id == approval.approval_id
 
 
