@@ -1,6 +1,6 @@
 //! Runs one turn for a command and prints what happens.
 //!
-//! Ctrl-C cancels the turn and still prints its end. A turn that takes its time says on standard error what
+//! Ctrl-C and SIGTERM cancel the turn, and its end is still printed. A turn that takes its time says on standard error what
 //! it waits for, once. Never invents a result.
 
 use callgate_client::connect::AuthorizedChannel;
@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use super::client::{failed, state_word, word};
 use super::output::{Outcome, data, foreign, note};
+use super::serve::listen_for;
 use super::waiting::{SILENCE, Waiting};
 use pb::turn_event::Body;
+use tokio::signal::unix::{Signal, SignalKind};
 
 /// How events are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +33,12 @@ pub(super) async fn run_turn(
     form: Form,
 ) -> Result<pb::TurnCompleted, Outcome> {
     let mut turns = TurnServiceClient::new(channel).max_decoding_message_size(64 * 1024 * 1024);
-    let cancel = pb::CancelTurnRequest {
-        turn_id: request.turn_id.clone(),
-        session_id: request.session_id.clone(),
-        reason: "interrupted at the terminal".to_owned(),
+    let mut terminate = listen_for(SignalKind::terminate())?;
+    let (own_turn, session) = (request.turn_id.clone(), request.session_id.clone());
+    let cancel = |reason: &str| pb::CancelTurnRequest {
+        turn_id: own_turn.clone(),
+        session_id: session.clone(),
+        reason: reason.to_owned(),
         grace_ms: None,
     };
     let turn_id = request.turn_id.clone();
@@ -51,9 +55,10 @@ pub(super) async fn run_turn(
     loop {
         let message = tokio::select! {
             message = events.message() => message.map_err(|status| lost(&status, &turn_id))?,
-            _ = tokio::signal::ctrl_c(), if !interrupted => {
+            reason = interruption(&mut terminate), if !interrupted => {
                 interrupted = true;
-                canceller.cancel_turn(cancel.clone()).await.map_err(|status| failed(&status))?;
+                let cancelled = canceller.cancel_turn(cancel(reason)).await;
+                cancelled.map_err(|status| failed(&status))?;
                 continue;
             }
             () = silence.as_mut(), if !explained => {
@@ -72,6 +77,14 @@ pub(super) async fn run_turn(
                 return Ok(completed);
             }
         }
+    }
+}
+
+/// Waits for somebody to end this program. Says how.
+async fn interruption(terminate: &mut Signal) -> &'static str {
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => "interrupted at the terminal",
+        _ = terminate.recv() => "ended by a signal",
     }
 }
 

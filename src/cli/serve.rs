@@ -85,7 +85,7 @@ fn serve(config: Config) -> Result<(), Outcome> {
     })
 }
 
-fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Outcome> {
+pub(super) fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Outcome> {
     signal(kind).map_err(|error| Outcome::failed(format!("no signal handler: {error}")))
 }
 

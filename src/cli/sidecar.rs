@@ -235,8 +235,8 @@ async fn tell_health(health: &HealthReporter, serving: bool) {
 
 fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
     let path = dir.join("callgate.db");
-    let (store, restored) =
-        SqliteStore::open(&path, SqliteOptions::default()).map_err(|error| error.to_string())?;
+    let (store, restored) = SqliteStore::open(&path, SqliteOptions::default())
+        .map_err(|error| format!("{error}: `{}`", path.display()))?;
     Ok((Arc::new(store), restored))
 }
 

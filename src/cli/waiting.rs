@@ -19,6 +19,8 @@ const NAMES_MAX: usize = 5;
 pub(super) struct Waiting {
     /// Tool and state of each call, by call.
     calls: BTreeMap<String, (String, pb::CallState)>,
+    /// Only people are awaited: what is scheduled is held by its batch.
+    is_suspended: bool,
 }
 
 impl Waiting {
@@ -35,14 +37,16 @@ impl Waiting {
                 if let Some((_, state)) = self.calls.get_mut(&moved.call_id) {
                     *state = moved.state();
                 }
+                let mut states = self.calls.values().map(|(_, state)| *state);
+                self.is_suspended &= states.any(|state| state == pb::CallState::AwaitingApproval);
             }
+            Some(Body::TurnSuspended(_)) => self.is_suspended = true,
             Some(
                 Body::CallCompleted(_)
                 | Body::CallProgress(_)
                 | Body::CallOutput(_)
                 | Body::Heartbeat(_)
                 | Body::ApprovalRequired(_)
-                | Body::TurnSuspended(_)
                 | Body::TurnCompleted(_),
             )
             | None => {}
@@ -57,7 +61,8 @@ impl Waiting {
         };
         let awaited = [
             named(pb::CallState::Executing, "", " to end"),
-            named(pb::CallState::Scheduled, "an executor to take ", ""),
+            named(pb::CallState::Scheduled, "an executor to take ", "")
+                .filter(|_| !self.is_suspended),
             named(
                 pb::CallState::AwaitingApproval,
                 "somebody to decide on ",
@@ -126,6 +131,21 @@ mod tests {
             }
         }
         waiting
+    }
+
+    #[test]
+    fn what_its_batch_holds_waits_for_people_only() {
+        use pb::CallState::{AwaitingApproval, Scheduled};
+        let mut held = waiting(&[("erase", &[AwaitingApproval]), ("read", &[Scheduled])]);
+        held.take(&event(Body::TurnSuspended(pb::TurnSuspended::default())));
+        assert_eq!(held.line(), "waiting for somebody to decide on `erase`");
+        held.take(&event(Body::CallStateChanged(pb::CallStateChanged {
+            call_id: "0".to_owned(),
+            state: Scheduled as i32,
+            ..pb::CallStateChanged::default()
+        })));
+        let line = "waiting for an executor to take `erase`, `read`";
+        assert_eq!(held.line(), line);
     }
 
     #[test]

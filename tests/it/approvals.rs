@@ -2,6 +2,7 @@
 //!
 //! What a decision does inside a turn is the turn machine's tests' business.
 
+mod command_line;
 mod deciding;
 mod events;
 mod listing;

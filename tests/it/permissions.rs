@@ -5,6 +5,7 @@
 mod build;
 mod commands;
 mod cost;
+mod elsewhere;
 mod explained;
 mod properties;
 mod really_run;

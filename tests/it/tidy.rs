@@ -51,7 +51,7 @@ fn is_generated(path: &str) -> bool {
 }
 
 /// Rust files of ours, generated ones left out.
-fn rust_files() -> Vec<String> {
+pub(crate) fn rust_files() -> Vec<String> {
     let folders = ["src", "clients/rust", "proto/codegen", "tests"];
     let all = folders.into_iter().flat_map(|folder| files(folder, ".rs"));
     all.filter(|path| !is_generated(path)).collect()

@@ -311,12 +311,15 @@ impl Panel {
     fn take(&mut self, approval: pb::Approval) -> Option<Command> {
         let id = approval.approval_id.clone();
         let mut fetch = None;
+        // Told before the answer to it came, it is most likely our own decision.
+        let is_ours = self.sending.contains_key(&id);
         if let Some(review) = self.review_of(&id) {
             let change = review.take(&approval);
             let is_cut = review.approval.arguments_cut && review.is_pending();
             fetch = is_cut.then(|| Command::Fetch(id.clone()));
             match change {
                 Change::None => {}
+                Change::Ended if is_ours => {}
                 Change::Substance => self.notice = "it changed: this is the new one".to_owned(),
                 Change::Ended => self.notice = "it was decided elsewhere".to_owned(),
             }

@@ -335,6 +335,21 @@ fn what_was_decided_elsewhere_cannot_be_decided() {
 }
 
 #[test]
+fn a_decision_of_our_own_is_not_taken_for_another_one() {
+    let mut panel = panel_with(vec![approval("a1")]);
+    press(&mut panel, &[Enter, Char('a'), Enter]);
+    panel.update(changed(denied("a1")));
+    assert!(!panel.notice.contains("elsewhere"), "{}", panel.notice);
+    panel.update(answered(
+        "a1",
+        pb::DecisionStatus::Taken,
+        Some(denied("a1")),
+    ));
+    assert!(panel.review.is_none());
+    assert!(panel.notice.contains("holds for a1"), "{}", panel.notice);
+}
+
+#[test]
 fn while_a_decision_is_on_its_way_there_is_no_second_one() {
     let mut panel = panel_with(vec![approval("a1")]);
     let once = press(&mut panel, &[Enter, Char('a'), Char('a'), Char('d'), Enter]);
