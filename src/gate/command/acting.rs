@@ -106,9 +106,16 @@ pub(super) fn texts(argv: &[String]) -> Vec<Inner> {
     let Some(name) = argv.first().map(|name| basename(name)) else {
         return Vec::new();
     };
-    let is_named = |program: &str| match program.split_once(' ') {
-        Some((program, sub)) => program == name && argv.iter().skip(1).any(|word| word == sub),
-        None => program == name || program == unversioned(name),
+    let base = unversioned(name);
+    let is_named = |program: &str| {
+        // Nearly always false, and then nothing else is looked at.
+        program.starts_with(base)
+            && match program.split_once(' ') {
+                Some((program, sub)) => {
+                    program == name && argv.iter().skip(1).any(|word| word == sub)
+                }
+                None => program == name || program == base,
+            }
     };
     let values = |table| positions(argv, table, is_named).flat_map(|at| values_at(argv, at));
     let mut texts: Vec<Inner> = values(RUNNING).map(Inner::Script).collect();

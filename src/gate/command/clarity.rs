@@ -5,7 +5,6 @@
 
 use super::acting::{minds_options, texts};
 use super::allow::{WRAPPERS_MAX, has_pattern, is_safe, is_safe_name, may_become_option};
-
 use super::peel::{Inner, Lift, basename, peel};
 use super::reading::Simple;
 use super::reason::AskReason;

@@ -65,6 +65,3 @@ pub const TREE_STEPS_MAX: usize = 20_000;
 
 /// Most segments of one call for which a lasting approval is offered.
 pub const CANDIDATE_SEGMENTS_MAX: usize = 5;
-
-/// Most commands that one text might run of its words.
-pub const SUSPECTS_MAX: usize = 2_000;

@@ -45,6 +45,7 @@ pub use precheck::precheck;
 pub use reading::{Assignment, Redirection, RedirectionKind};
 pub use reason::{AskReason, Opaque};
 pub use segment::Segment;
+pub use suspect::Suspect;
 pub use view::View;
 pub use word::{Word, WordKind};
 
@@ -64,7 +65,7 @@ pub struct Analysis {
     /// Commands that only the second parser found. Nothing is understood if there are any.
     pub others: Vec<Segment>,
     /// Commands that programs might run of their words and input, as far as anyone can guess.
-    pub suspects: Vec<View>,
+    pub suspects: Vec<Suspect>,
     /// Forms that belong to no segment: the whole text, and its pieces if a parser gave up.
     views: Vec<View>,
 }
@@ -104,7 +105,7 @@ impl Analysis {
 pub fn analyse(text: &str) -> Analysis {
     let mut budget = Budget::default();
     let found = look(text, 0, &mut budget);
-    let suspects = suspects(&found, &mut budget);
+    let suspects = suspects(&found);
     let understood = match found.understood {
         Ok(()) if budget.exhausted => Err(Opaque::TooMuch),
         Ok(()) if runs_what_it_makes(&found.segments) => Err(Opaque::RunsWhatItMakes),
@@ -130,23 +131,23 @@ fn runs_what_it_makes(segments: &[Segment]) -> bool {
 }
 
 /// What programs might run of their words, and of the texts that the command gives somebody to read.
-fn suspects(found: &Found, budget: &mut Budget) -> Vec<View> {
+fn suspects(found: &Found) -> Vec<Suspect> {
     // What is not understood is asked about anyway.
     if found.understood.is_err() {
         return Vec::new();
     }
-    let mut all = BTreeSet::new();
+    let mut all = Vec::new();
     let mut reads = false;
     for segment in &found.segments {
         let (words, program_at) = segment.known_words();
         let argv = words.get(program_at..).unwrap_or_default();
         reads |= !argv.is_empty() && !suspect::takes_data(argv);
-        suspect::in_words(&words, program_at, &mut all, budget);
+        all.extend(suspect::in_words(&words, program_at));
     }
-    for text in found.fed.iter().filter(|_| reads) {
-        suspect::in_text(text, &mut all, budget);
+    if reads {
+        all.extend(found.fed.iter().map(|text| suspect::in_text(text)));
     }
-    all.into_iter().collect()
+    all
 }
 
 fn with_whole(text: &str, mut views: BTreeSet<View>) -> Vec<View> {

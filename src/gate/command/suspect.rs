@@ -4,14 +4,11 @@
 //! words for data counts as a command that might run, with what follows it and with what stands inside
 //! it. A deny or ask rule that means one of these asks. Never a reason to deny, and never to allow.
 
-use std::collections::BTreeSet;
-
-use super::limits;
 use super::peel::{Lift, basename, peel};
 use super::reading::{RedirectionKind, Simple};
 use super::segment::Segment;
 use super::subcommands::PLAIN_GIT;
-use super::view::{Budget, View};
+use super::view::View;
 
 /// Programs that take all of their words for data.
 const DATA: &[&str] = &[
@@ -49,6 +46,7 @@ const DATA: &[&str] = &[
     "false",
     "fgrep",
     "file",
+    "find",
     "fmt",
     "fold",
     "free",
@@ -170,68 +168,82 @@ fn is_plain_git(argv: &[String]) -> bool {
     sub.is_some_and(is_local) && peel(argv).lift == Lift::Plain
 }
 
-/// The commands that wrappers and the program behind them, at `program_at`, might run of their words.
-pub(super) fn in_words(
-    all: &[String],
-    program_at: usize,
-    found: &mut BTreeSet<View>,
-    budget: &mut Budget,
-) {
-    let of_wrappers = all.get(1..=program_at).unwrap_or_default();
-    in_text(&of_wrappers.join(" "), found, budget);
-    let argv = all.get(program_at..).unwrap_or_default();
-    if takes_data(argv) {
-        return;
-    }
-    let names_packages = names_packages(argv);
-    let is_name = |word: &&String| {
-        word.chars()
-            .all(|letter| letter.is_alphanumeric() || letter == '-')
-    };
-    let words = argv.iter().skip(1);
-    let words: Vec<_> = words
-        .filter(|word| !(names_packages && is_name(word)))
-        .collect();
-    let text: Vec<&str> = words.into_iter().map(String::as_str).collect();
-    let mut own = BTreeSet::new();
-    in_text(&text.join(" "), &mut own, budget);
-    if argv.first().is_some_and(|name| basename(name) == "git") {
-        // An alias is a sub-command without the name before it.
-        let prefixed = own
-            .iter()
-            .map(|view| [&["git".to_owned()], view.words.as_slice()].concat());
-        found.extend(prefixed.map(View::of).collect::<Vec<_>>());
-    }
-    found.extend(own);
+/// A text of which any word may begin a command that is run. Cut up once; the commands are made when a
+/// rule asks for them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Suspect {
+    words: Vec<String>,
+    /// The words are those of git: each may also be one of its sub-commands.
+    is_of_git: bool,
 }
 
-/// The commands that might stand in a text that some program reads, in whatever language.
-pub(super) fn in_text(text: &str, found: &mut BTreeSet<View>, budget: &mut Budget) {
-    let is_between = |letter: char| !letter.is_alphanumeric() && !"_./+~-".contains(letter);
-    let words: Vec<&str> = text
-        .split(is_between)
-        .filter(|word| !word.is_empty())
-        .collect();
-    for (at, word) in words.iter().enumerate() {
-        if found.len() >= limits::SUSPECTS_MAX {
-            budget.exhausted = true;
-            return;
-        }
-        let behind = words.iter().skip(at + 1).take(WORDS_MAX - 1);
-        let mut push = |name: &str| {
-            let behind = behind.clone().map(|word| (*word).to_owned());
-            found.insert(View::of(
-                std::iter::once(name.to_owned()).chain(behind).collect(),
-            ));
-        };
-        push(basename(word).trim_start_matches('+'));
-        // The value of a short option may be attached to it.
-        for from in [2, 3] {
-            if let Some(value) = word.get(from..).filter(|_| word.starts_with('-')) {
-                push(basename(value));
-            }
+impl Suspect {
+    fn new(text: &str, is_of_git: bool) -> Self {
+        let is_between = |letter: char| !letter.is_alphanumeric() && !"_./+~-".contains(letter);
+        let words = text.split(is_between).filter(|word| !word.is_empty());
+        Self {
+            words: words.map(str::to_owned).collect(),
+            is_of_git,
         }
     }
+
+    /// The programs that might be run, each with the position of the word that names it.
+    pub fn programs(&self) -> impl Iterator<Item = (usize, &str)> {
+        let words = self.words.iter().enumerate();
+        words.flat_map(move |(at, word)| {
+            let whole = [Some(basename(word).trim_start_matches('+'))];
+            // The value of a short option may be attached to it.
+            let attached = [2, 3].map(|from| {
+                let value = word.get(from..).filter(|_| word.starts_with('-'));
+                value.map(basename)
+            });
+            let path = [word.contains('/').then_some(word.as_str())];
+            let git = [self.is_of_git.then_some("git")];
+            let all = whole.into_iter().chain(path).chain(attached).chain(git);
+            all.flatten().map(move |program| (at, program))
+        })
+    }
+
+    /// The command that begins with this program in the place of that word.
+    #[must_use]
+    pub fn command(&self, at: usize, program: &str) -> View {
+        let from = match self.is_of_git && program == "git" {
+            true => at,
+            false => at + 1,
+        };
+        let behind = self.words.iter().skip(from).take(WORDS_MAX - 1).cloned();
+        View::of(std::iter::once(program.to_owned()).chain(behind).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+/// What wrappers and the program behind them, at `program_at`, might run of their words.
+pub(super) fn in_words(all: &[String], program_at: usize) -> Vec<Suspect> {
+    let of_wrappers = all.get(1..=program_at).unwrap_or_default();
+    let mut found = vec![Suspect::new(&of_wrappers.join(" "), false)];
+    let argv = all.get(program_at..).unwrap_or_default();
+    if !takes_data(argv) {
+        let names_packages = names_packages(argv);
+        let is_name = |word: &&String| {
+            word.chars()
+                .all(|letter| letter.is_alphanumeric() || letter == '-')
+        };
+        let words = argv.iter().skip(1);
+        let words = words.filter(|word| !(names_packages && is_name(word)));
+        let text: Vec<&str> = words.map(String::as_str).collect();
+        let is_of_git = argv.first().is_some_and(|name| basename(name) == "git");
+        found.push(Suspect::new(&text.join(" "), is_of_git));
+    }
+    found.retain(|suspect| !suspect.is_empty());
+    found
+}
+
+/// What some program might run of a text that it reads.
+pub(super) fn in_text(text: &str) -> Suspect {
+    Suspect::new(text, false)
 }
 
 /// Programs that make a file of any name, or give one another name.

@@ -9,10 +9,11 @@ use super::grants::{GrantId, GrantedTool, Grants};
 use super::index::Cost;
 use super::mode::{self, Mode, ModeBounds};
 use super::policy::{Policy, RuleRef};
-use super::prepared::Prepared;
+use super::prepared::{Item, Prepared};
 use super::rule::Verdict;
 use super::rule_set::{Moment, Trial};
 use super::subject::{Place, Subject};
+use crate::gate::command::basename;
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::Value;
 use crate::gate::tool::{Kind, Risk};
@@ -302,18 +303,26 @@ impl<'a> Hearing<'a> {
         )
     }
 
-    /// The first rule of the list that matches what may be run besides.
+    /// A rule of the list that matches what may be run besides.
     fn suspecting_rule(&mut self, list: Verdict) -> Option<(RuleRef, Option<String>)> {
-        let suspects = self.prepared.suspects.iter();
-        let trials = suspects.map(|part| (Trial::Part(&part.item), &part.shown));
-        first_rule(
-            self.call,
-            self.situation,
-            list,
-            trials,
-            self.moment,
-            &mut self.cost,
-        )
+        let tool = self.call.tool.name.as_str();
+        for policy in self.situation.policies {
+            for suspect in &self.prepared.suspects {
+                for (at, program) in suspect.programs() {
+                    let name = basename(program);
+                    if !policy.is_about_program(list, tool, name, &mut self.cost) {
+                        continue;
+                    }
+                    let part = Item::suspected(&suspect.command(at, program));
+                    let trial = Trial::Part(&part.item);
+                    let found = policy.find(list, tool, trial, self.moment, &mut self.cost);
+                    if let Some((_, rule)) = found {
+                        return Some((RuleRef::of(rule), part.shown));
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// What cannot be told asks, unless exactly this command is allowed.

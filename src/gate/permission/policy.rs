@@ -188,6 +188,17 @@ impl Policy {
         self.set.find(list, tool, trial, moment, cost)
     }
 
+    /// Whether a rule of the list may be about commands of that program.
+    pub(super) fn is_about_program(
+        &self,
+        list: Verdict,
+        tool: &str,
+        program: &str,
+        cost: &mut Cost,
+    ) -> bool {
+        self.set.is_about_program(list, tool, program, cost)
+    }
+
     pub(super) fn untried(
         &self,
         list: Verdict,

@@ -7,6 +7,7 @@ use super::command_pattern::PreparedView;
 use super::host_pattern::PreparedUrl;
 use super::path_pattern::{PreparedPath, is_absolute};
 use super::subject::{Case, CommandSubject, PathSubject, Place, Subject, View};
+use crate::gate::command::{self, Suspect};
 use crate::gate::tool::SubjectKind;
 
 /// One thing that a rule may match.
@@ -16,6 +17,21 @@ pub(super) enum Item {
     Path(PreparedPath),
     Url(PreparedUrl),
     Text(String),
+}
+
+impl Item {
+    /// A command that might be run, and how people are told of it.
+    pub(super) fn suspected(command: &command::View) -> Part {
+        let view = View {
+            words: command.words.clone(),
+            text: command.text.clone(),
+            spelled_min: 1,
+        };
+        Part {
+            item: Item::Command(PreparedView::new(&view)),
+            shown: Some(view.text),
+        }
+    }
 }
 
 /// One item, and how people are told of it.
@@ -38,7 +54,7 @@ pub(super) struct Prepared {
     /// Programs of a command that get words which are not known, so that rules about them may match.
     pub(super) open_programs: Vec<String>,
     /// What may be run besides: a match of these is enough to ask.
-    pub(super) suspects: Vec<Part>,
+    pub(super) suspects: Vec<Suspect>,
     /// The whole command, for those who allowed exactly it.
     pub(super) whole_command: Option<String>,
     /// What the tool declares. None: nothing, or the call leaves it out.
@@ -101,7 +117,7 @@ impl Prepared {
             needed: needed.map(|segments| segments.iter().map(part).collect()),
             unclear,
             open_programs: command.open_programs.clone(),
-            suspects: command.suspects.iter().map(part).collect(),
+            suspects: command.suspects.clone(),
             whole_command: Some(command.text.clone()),
             kind: Some(SubjectKind::Command),
             is_undeclared: false,

@@ -111,6 +111,19 @@ impl RuleSet {
         rules.find(|rule| rule.holds(moment.now, moment.mode))
     }
 
+    /// Whether a rule of the list may be about commands of that program.
+    pub(super) fn is_about_program(
+        &self,
+        list: Verdict,
+        tool: &str,
+        program: &str,
+        cost: &mut Cost,
+    ) -> bool {
+        let tables = self.shelf(list).tables(tool, cost);
+        let mut tables = tables.into_iter();
+        tables.any(|table| !table.about_program(program, cost).is_empty())
+    }
+
     fn shelf(&self, list: Verdict) -> &Shelf {
         match list {
             Verdict::Deny => &self.deny,

@@ -5,7 +5,7 @@
 
 use super::words::plain_words;
 use crate::gate::command::{
-    self, Analysis, AskReason, Candidate, Clarity, Opaque, Redirection, Segment, analyse,
+    self, Analysis, AskReason, Candidate, Clarity, Opaque, Redirection, Segment, Suspect, analyse,
     candidates,
 };
 
@@ -52,7 +52,7 @@ pub struct CommandSubject {
     /// Programs that get words which are not known before they run.
     pub open_programs: Vec<String>,
     /// Commands that programs might run of their words: a deny or ask rule that means one asks.
-    pub suspects: Vec<View>,
+    pub suspects: Vec<Suspect>,
     /// What a lasting approval of its segments could be about. Empty: none may be offered.
     pub lasting: Vec<Candidate>,
 }
@@ -109,7 +109,7 @@ impl CommandSubject {
             views_for_deny: analysis.views().map(|(_, found)| view(found)).collect(),
             segments_for_allow: segments_of(analysis),
             open_programs: analysis.segments.iter().filter_map(open_program).collect(),
-            suspects: analysis.suspects.iter().map(view).collect(),
+            suspects: analysis.suspects.clone(),
             lasting: candidates(analysis),
         }
     }
