@@ -31,6 +31,8 @@ mod subcommands;
 mod suspect;
 #[cfg(test)]
 mod tests;
+mod told;
+mod told_options;
 #[cfg(feature = "tree-sitter")]
 mod tree;
 mod view;
@@ -183,6 +185,7 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
         false => BTreeSet::new(),
     };
     let fed = Fed::from(&both);
+    let is_alone = both.first.len() + both.second.len() == 1;
     let mut reads_script = false;
     let mut extended = Vec::new();
     let mut after_cd = false;
@@ -203,7 +206,12 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
         for code in std::mem::take(&mut forms.foreign) {
             forms.views.extend(raw::views(&code, budget));
         }
-        let segment = Segment::new(simple, after_cd, forms.views.into_iter().collect());
+        let segment = Segment::new(
+            simple,
+            after_cd,
+            !is_alone,
+            forms.views.into_iter().collect(),
+        );
         // Behind a wrapper as well.
         let mut programs = segment.views().iter().filter_map(|view| view.words.first());
         after_cd |= programs.any(|program| changes_directory(program));

@@ -67,6 +67,18 @@ impl Redirection {
         (writes && known && !self.is_harmless()).then_some(self.target.text.as_str())
     }
 
+    /// Whether the command reads from it.
+    pub(super) fn reads(&self) -> bool {
+        match self.kind {
+            RedirectionKind::Read
+            | RedirectionKind::ReadWrite
+            | RedirectionKind::HereDocument
+            | RedirectionKind::HereString => true,
+            // What is duplicated was opened by another redirection.
+            RedirectionKind::Write | RedirectionKind::Append | RedirectionKind::Duplicate => false,
+        }
+    }
+
     /// A redirection by `<&` or `>&`, which takes a descriptor or a file.
     pub(super) fn duplicate(is_output: bool, target: Word) -> Redirection {
         let text = target.text.trim_end_matches('-');

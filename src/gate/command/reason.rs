@@ -118,7 +118,7 @@ pub enum AskReason {
     Evaluates,
     /// Changes what later commands in the same shell mean.
     ChangesShell,
-    /// A shell that reads its script from its input.
+    /// Runs what it reads from its input, as a shell does without a script.
     ReadsScript,
     /// Runs another program in a way that a rule must spell.
     ExecWrapper,
@@ -170,7 +170,7 @@ impl std::fmt::Display for AskReason {
             AskReason::Assignment => "it sets a variable that may change what runs",
             AskReason::Evaluates => "it runs its arguments as part of the shell",
             AskReason::ChangesShell => "it changes what later commands mean",
-            AskReason::ReadsScript => "it is a shell that reads its script from its input",
+            AskReason::ReadsScript => "it runs what it reads from its input",
             AskReason::ExecWrapper => "it runs another program, which the rule must spell",
             AskReason::UnknownOption => "an option before the inner command is not known",
             AskReason::ConfigOption => "an option before the sub-command changes what it does",

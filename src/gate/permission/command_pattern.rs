@@ -21,6 +21,8 @@ pub(super) struct CommandPattern {
     text: Option<Wild>,
     /// The words that every match begins with, with blanks between.
     pub(super) prefix: String,
+    /// How many whole words that is.
+    spelled: usize,
     /// The same of the text, where it differs.
     pub(super) text_prefix: Option<String>,
     /// What it says of the program's name, without its path.
@@ -110,6 +112,7 @@ impl CommandPattern {
             text: wide.map(|outline| outline.wild(' ')),
             text_prefix: text_prefix.filter(|other| *other != prefix),
             prefix,
+            spelled: strict.spelled(),
             program: strict.program(),
             form: strict.form,
         }
@@ -121,8 +124,7 @@ impl CommandPattern {
     }
 
     pub(super) fn matches(&self, view: &PreparedView) -> bool {
-        let spelled = self.prefix.split_whitespace().count();
-        if self.is_narrow && view.spelled_min > 1 && spelled < view.spelled_min {
+        if self.is_narrow && view.spelled_min > 1 && self.spelled < view.spelled_min {
             return false;
         }
         if view.is_sound && self.words.matches(&view.words) {
@@ -201,6 +203,16 @@ impl Outline {
 
     /// The whole words before the first gap, with blanks between.
     fn literal_words(&self) -> String {
+        with_single_blanks(&self.literals().join(" "))
+    }
+
+    /// How many whole words stand before the first gap.
+    fn spelled(&self) -> usize {
+        let words = self.literals();
+        words.iter().filter(|word| !word.is_empty()).count()
+    }
+
+    fn literals(&self) -> Vec<String> {
         let mut words = vec![String::new()];
         for atom in &self.atoms {
             match atom {
@@ -216,7 +228,7 @@ impl Outline {
                 }
             }
         }
-        with_single_blanks(&words.join(" "))
+        words
     }
 }
 

@@ -5,7 +5,6 @@
 use callgate::cli::explain::shown;
 use callgate::gate::permission::{
     Approver, Check, CommandSubject, Grants, Hook, Mode, ModeBounds, Settings, Situation, Subject,
-    Verdict,
 };
 use callgate::gate::tool::Kind;
 use serde::Deserialize;
@@ -38,6 +37,17 @@ struct Case {
     mode: Option<String>,
     command: String,
     decision: String,
+    /// What the explanation names.
+    decided_by: Decided,
+}
+
+/// What decided a command: the stage, the rule if one did, the part of the text that it met.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Decided {
+    stage: String,
+    rule: String,
+    segment: String,
 }
 
 impl Case {
@@ -74,14 +84,17 @@ impl Case {
             return Some(format!("{}: {shown}", self.name));
         }
         let decided_by = |named: &str| shown["decided_by"][named].as_str().unwrap_or_default();
-        if answer.verdict != Verdict::Ask && decided_by("stage") != "mode_default" {
-            // Whatever a rule decided names the rule and the part that it met, if it is about parts.
-            for named in ["rule", "source", "segment"] {
-                let is_whole = named == "segment" && decided_by("rule") == "Bash";
-                let is_said = is_whole || !decided_by(named).is_empty();
-                assert!(is_said, "{}: no {named} in {shown}", self.name);
-            }
+        let told = Decided {
+            stage: decided_by("stage").to_owned(),
+            rule: decided_by("rule").to_owned(),
+            segment: decided_by("segment").to_owned(),
+        };
+        if told != self.decided_by {
+            return Some(format!("{}: {shown}", self.name));
         }
+        // A rule is never named without where it stands.
+        let is_sourced = told.rule.is_empty() == decided_by("source").is_empty();
+        assert!(is_sourced, "{}: no source in {shown}", self.name);
         None
     }
 }
