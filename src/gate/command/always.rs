@@ -7,7 +7,7 @@ use super::Analysis;
 use super::allow::AllowView;
 use super::builtins::SHELLS;
 use super::peel::basename;
-use super::programs::{Role, programs};
+use super::programs::{Role, programs_called};
 use super::reading::RedirectionKind;
 use super::segment::Segment;
 
@@ -275,11 +275,14 @@ fn prefix(view: &AllowView) -> Option<Vec<String>> {
 
 fn is_never(name: &str) -> bool {
     let versioned = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.');
-    let mut wrappers = programs().filter(|program| program.role != Role::Global);
+    let mut wrappers = programs_called(name).iter().filter(|named| {
+        // A name of one word.
+        named.program.role != Role::Global && named.rest.is_empty()
+    });
     NEVER_PREFIX.contains(&name)
         || NEVER_PREFIX.contains(&versioned)
         || SHELLS.contains(&name)
-        || wrappers.any(|program| program.names.contains(&name))
+        || wrappers.next().is_some()
 }
 
 /// How many words the prefix has: as many as say what is done, and the options right behind them.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::acting::{bundled_value, is_long_option, lift_of_options, names_of, texts, unversioned};
 use super::builtins::{CHANGING, EVALUATING, FD_EXEC, FIND_EXEC, SHELLS, SUBSCRIPTING};
 use super::limits;
-use super::programs::{NONE, Program, Role, programs};
+use super::programs::{NONE, Named, Program, Role, programs_called};
 use super::reason::AskReason;
 
 /// What a command runs besides itself.
@@ -160,18 +160,14 @@ const LOADER: Program = Program {
 
 /// The program with the longest name that these words begin with, and how many words that is.
 pub(super) fn program(argv: &[String]) -> Option<(&'static Program, usize)> {
-    let begins = |name: &&&str| {
-        let words = name.split(' ').enumerate();
-        words.into_iter().all(|(at, word)| {
-            let found = argv.get(at).map_or("", String::as_str);
-            word == if at == 0 { basename(found) } else { found }
-        })
+    let name = basename(argv.first()?);
+    let begins = |named: &&Named| {
+        let rest = argv.get(1..).unwrap_or_default();
+        let mut words = named.rest.iter().enumerate();
+        words.all(|(at, word)| rest.get(at).is_some_and(|found| found == word))
     };
-    let named = programs().filter_map(|program| {
-        let names = program.names.iter().filter(begins);
-        let longest = names.map(|name| name.split(' ').count()).max()?;
-        Some((program, longest))
-    });
+    let named = programs_called(name).iter().filter(begins);
+    let named = named.map(|named| (named.program, named.rest.len() + 1));
     named.max_by_key(|(_, words)| *words)
 }
 

@@ -4,6 +4,9 @@
 //! follows uncertain, which deny rules answer by looking at every possibility and allow rules by not
 //! applying.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 /// How a program stands to the command behind its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -62,9 +65,29 @@ pub(super) const NONE: Program = Program {
     anywhere: false,
 };
 
-/// All programs that are described.
-pub(super) fn programs() -> impl Iterator<Item = &'static Program> {
-    super::wrappers::WRAPPERS
-        .iter()
-        .chain(super::subcommands::SUBCOMMANDS)
+/// A program by one of its names.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) program: &'static Program,
+    /// The words of the name behind the first.
+    pub(super) rest: Vec<&'static str>,
+}
+
+/// Every described program whose name begins with this word.
+pub(super) fn programs_called(first: &str) -> &'static [Named] {
+    // Each command is looked up many times, in all of its forms.
+    static BY_FIRST_WORD: LazyLock<BTreeMap<&str, Vec<Named>>> = LazyLock::new(|| {
+        let mut all: BTreeMap<&str, Vec<Named>> = BTreeMap::new();
+        let tables = [super::wrappers::WRAPPERS, super::subcommands::SUBCOMMANDS];
+        for program in tables.into_iter().flatten() {
+            for name in program.names {
+                let mut words = name.split(' ');
+                let first = words.next().unwrap_or_default();
+                let rest = words.collect();
+                all.entry(first).or_default().push(Named { program, rest });
+            }
+        }
+        all
+    });
+    BY_FIRST_WORD.get(first).map_or(&[], Vec::as_slice)
 }
