@@ -160,19 +160,9 @@ fn runs_text_without_option(argv: &[String]) -> bool {
         set.is_some_and(|variable| MAKE_RUNS.contains(&variable.trim_end_matches([':', '+', '?'])))
     };
     match name {
-        "sed" | "gsed" => words.iter().any(|word| sed::may_run(script_in(word))),
+        "sed" | "gsed" => sed::may_run(words),
         _ if is_make(name) => words.iter().any(sets_shell),
         _ => bundles_a_running_option(argv),
-    }
-}
-
-/// What of a word of `sed` may be a script: all of it, or what is attached to an option.
-fn script_in(word: &str) -> &str {
-    let attached = |mark| word.split_once(mark).map_or("", |(_, script)| script);
-    match word {
-        _ if word.starts_with("--") => attached('='),
-        _ if word.starts_with('-') => attached('e'),
-        _ => word,
     }
 }
 
