@@ -132,6 +132,10 @@ pub(super) fn texts(argv: &[String]) -> Vec<Inner> {
             texts.push(Inner::Script(value.to_owned()));
         }
     }
+    if base == "perl" {
+        let files = argv.iter().skip(1).filter(|word| is_pipe(word));
+        texts.extend(files.map(|file| Inner::Script(file.trim_matches(['|', ' ']).to_owned())));
+    }
     if bundles_a_running_option(argv) {
         texts.extend(argv.iter().skip(2).cloned().map(Inner::Script));
     }
@@ -161,9 +165,15 @@ fn runs_text_without_option(argv: &[String]) -> bool {
     };
     match name {
         "sed" | "gsed" => sed::may_run(words),
+        _ if unversioned(name) == "perl" => words.iter().any(|word| is_pipe(word)),
         _ if is_make(name) => words.iter().any(sets_shell),
         _ => bundles_a_running_option(argv),
     }
+}
+
+/// Whether `perl` takes the name of a file for a command whose output it reads, or that reads its own.
+fn is_pipe(file: &str) -> bool {
+    file.trim_end().ends_with('|') || file.trim_start().starts_with('|')
 }
 
 fn is_make(name: &str) -> bool {

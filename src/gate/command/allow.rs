@@ -60,8 +60,8 @@ pub struct AllowView {
     pub wrappers: Vec<String>,
 }
 
-/// The view of one command for allow rules. Something else may feed it if it `has_company`.
-pub(super) fn allow_view(simple: &Simple, has_company: bool) -> Result<AllowView, AskReason> {
+/// The view of one command for allow rules.
+pub(super) fn allow_view(simple: &Simple) -> Result<AllowView, AskReason> {
     if simple.words.is_empty() {
         return Err(AskReason::NoCommand);
     }
@@ -86,13 +86,7 @@ pub(super) fn allow_view(simple: &Simple, has_company: bool) -> Result<AllowView
     if redirections.any(|one| !is_known(one.kind, one.target.kind)) {
         return Err(AskReason::DynamicRedirection);
     }
-    unwrap(simple, has_company || is_fed(simple))
-}
-
-/// Whether its input comes from the command itself.
-fn is_fed(simple: &Simple) -> bool {
-    let mut redirections = simple.redirections.iter();
-    redirections.any(|one| one.reads())
+    unwrap(simple)
 }
 
 pub(super) fn is_safe(assignment: &Assignment) -> bool {
@@ -140,7 +134,7 @@ pub(super) fn may_become_option(simple: &Simple, all: &[String], at: usize) -> b
 }
 
 /// Takes transparent wrappers off, and counts what a rule must spell.
-fn unwrap(simple: &Simple, may_be_fed: bool) -> Result<AllowView, AskReason> {
+fn unwrap(simple: &Simple) -> Result<AllowView, AskReason> {
     let all: Vec<String> = simple.words.iter().map(|word| word.text.clone()).collect();
     let mut from = 0;
     let mut at = 0;
@@ -160,7 +154,7 @@ fn unwrap(simple: &Simple, may_be_fed: bool) -> Result<AllowView, AskReason> {
                 if may_become_option(simple, &all, at) {
                     return Err(AskReason::DynamicWord);
                 }
-                let told = told(all.get(at..).unwrap_or_default(), may_be_fed)?;
+                let told = told(all.get(at..).unwrap_or_default(), simple.is_fed)?;
                 if let Some(words) = told {
                     spelled_min = spelled_min.max(at - from + words);
                     because = because.or(Some(AskReason::RunsText));

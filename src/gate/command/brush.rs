@@ -30,6 +30,7 @@ pub(super) fn read(text: &str) -> Reading {
     let mut reader = Reader {
         out: Reading::default(),
         options: ParserOptions::default(),
+        is_fed: false,
     };
     match branches(text) > limits::BRANCHES_MAX {
         true => reader.out.fail(Opaque::TooDeep),
@@ -41,6 +42,8 @@ pub(super) fn read(text: &str) -> Reading {
 struct Reader {
     out: Reading,
     options: ParserOptions,
+    /// What is read now gets its input from a pipe or a redirection.
+    is_fed: bool,
 }
 
 impl Reader {
@@ -75,16 +78,22 @@ impl Reader {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, nesting: u16) {
+        let is_fed = self.is_fed;
         for command in &pipeline.seq {
             self.command(command, nesting);
+            self.is_fed = true;
         }
+        self.is_fed = is_fed;
     }
 
     fn command(&mut self, command: &Command, nesting: u16) {
         match command {
             Command::Simple(simple) => self.simple(simple, nesting),
             Command::Compound(compound, redirections) => {
+                let is_fed = self.is_fed;
+                self.is_fed |= redirections.is_some();
                 self.compound(compound, nesting);
+                self.is_fed = is_fed;
                 self.around(redirections.as_ref(), nesting);
             }
             Command::Function(function) => {
@@ -213,9 +222,9 @@ impl Reader {
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             self.item(item, &mut simple);
         }
-        self.out
-            .redirections
-            .extend(simple.redirections.iter().cloned());
+        let redirections = &simple.redirections;
+        simple.is_fed = self.is_fed || redirections.iter().any(Redirection::reads);
+        self.out.redirections.extend(redirections.iter().cloned());
         self.out.insert(at, simple);
     }
 

@@ -8,16 +8,26 @@ use super::allow::{WRAPPERS_MAX, has_pattern, is_safe, is_safe_name, may_become_
 use super::peel::{Inner, Lift, basename, peel};
 use super::reading::Simple;
 use super::reason::AskReason;
+use super::told::reads_code;
 use super::view::adds_words;
 use super::word::{Word, WordKind};
+
+/// A program that gets words which are not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenProgram {
+    /// Its name, without a path.
+    pub name: String,
+    /// How those words begin. Empty: they may be any.
+    pub beginnings: Vec<String>,
+}
 
 /// How much is known of what a command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clarity {
     /// The program and all of its words.
     Known,
-    /// The program, by its name; not all of its words.
-    OpenWords(String),
+    /// The program; not all of its words.
+    OpenWords(OpenProgram),
     /// Something may run that nobody can name.
     Unclear,
 }
@@ -131,21 +141,46 @@ fn of_program(simple: &Simple, all: &[String], at: usize, gets_words: bool) -> C
     let dynamic = words.iter().filter(|word| word.kind == WordKind::Dynamic);
     let dynamic: Vec<&Word> = dynamic.collect();
     let is_added_to = gets_words || !dynamic.is_empty();
-    let is_unclear = may_become_option(simple, all, at)
+    let is_unclear = simple.is_fed && reads_code(argv)
+        || may_become_option(simple, all, at)
         || is_added_to && minds_options(argv)
         || gets_words && runs_next_word(argv)
         || dynamic.iter().any(|word| runs_code(argv, &word.text));
     if is_unclear {
         return Clarity::Unclear;
     }
-    // A file's name could be an option.
-    let mut before_operands = words.iter().take_while(|word| word.text != "--");
-    let is_open = is_added_to
-        || before_operands.any(|word| {
-            word.kind == WordKind::Pattern && word.text.starts_with(['*', '?', '[', '-'])
-        });
-    match argv.first() {
-        Some(name) if is_open => Clarity::OpenWords(basename(name).to_owned()),
-        Some(_) | None => Clarity::Known,
+    let mut beginnings = beginnings(words);
+    let Some(name) = argv
+        .first()
+        .filter(|_| is_added_to || !beginnings.is_empty())
+    else {
+        return Clarity::Known;
+    };
+    if is_added_to || beginnings.iter().any(String::is_empty) {
+        beginnings.clear();
     }
+    Clarity::OpenWords(OpenProgram {
+        name: basename(name).to_owned(),
+        beginnings,
+    })
+}
+
+/// What the names of the files that patterns stand for begin with.
+fn beginnings(words: &[Word]) -> Vec<String> {
+    let operands = words.iter().position(|word| word.text == "--");
+    let patterns = words.iter().enumerate();
+    let patterns = patterns.filter(|(_, word)| word.kind == WordKind::Pattern);
+    let beginnings = patterns.map(|(at, word)| {
+        let end = word.text.find(['*', '?', '[', '{', '+', '@', '!']);
+        let fixed = word.text.get(..end.unwrap_or(0)).unwrap_or_default();
+        let is_operand = operands.is_some_and(|operands| operands < at);
+        match fixed {
+            // Behind `--` it is at least no option.
+            "" if is_operand => None,
+            // A file's name could be an option.
+            _ if fixed.starts_with('-') => Some(String::new()),
+            _ => Some(fixed.to_owned()),
+        }
+    });
+    beginnings.flatten().collect()
 }

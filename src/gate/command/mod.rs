@@ -41,7 +41,7 @@ mod wrappers;
 
 pub use allow::AllowView;
 pub use always::{Candidate, Reach, candidates};
-pub use clarity::Clarity;
+pub use clarity::{Clarity, OpenProgram};
 pub(in crate::gate) use peel::basename;
 pub use precheck::precheck;
 pub use reading::{Assignment, Redirection, RedirectionKind};
@@ -139,7 +139,7 @@ fn suspects(found: &Found) -> Vec<Suspect> {
         return Vec::new();
     }
     let mut all = Vec::new();
-    let mut reads = false;
+    let mut reads = found.segments.iter().any(suspect::writes_for_git);
     for segment in &found.segments {
         let (words, program_at) = segment.known_words();
         let argv = words.get(program_at..).unwrap_or_default();
@@ -185,7 +185,6 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
         false => BTreeSet::new(),
     };
     let fed = Fed::from(&both);
-    let is_alone = both.first.len() + both.second.len() == 1;
     let mut reads_script = false;
     let mut extended = Vec::new();
     let mut after_cd = false;
@@ -206,12 +205,7 @@ fn look(text: &str, depth: u16, budget: &mut Budget) -> Found {
         for code in std::mem::take(&mut forms.foreign) {
             forms.views.extend(raw::views(&code, budget));
         }
-        let segment = Segment::new(
-            simple,
-            after_cd,
-            !is_alone,
-            forms.views.into_iter().collect(),
-        );
+        let segment = Segment::new(simple, after_cd, forms.views.into_iter().collect());
         // Behind a wrapper as well.
         let mut programs = segment.views().iter().filter_map(|view| view.words.first());
         after_cd |= programs.any(|program| changes_directory(program));

@@ -123,6 +123,8 @@ pub(super) struct Simple {
     pub(super) assignments: Vec<Assignment>,
     pub(super) redirections: Vec<Redirection>,
     pub(super) nesting: u16,
+    /// Its input comes from the text: through a pipe or a redirection, its own or one around it.
+    pub(super) is_fed: bool,
 }
 
 impl Simple {

@@ -76,18 +76,12 @@ impl Segment {
             .collect()
     }
 
-    /// Makes a segment of what a parser found, with the forms that were made of it. Another command of
-    /// the same text may feed it if it `has_company`.
-    pub(super) fn new(
-        simple: Simple,
-        after_cd: bool,
-        has_company: bool,
-        views: Vec<View>,
-    ) -> Segment {
+    /// Makes a segment of what a parser found, with the forms that were made of it.
+    pub(super) fn new(simple: Simple, after_cd: bool, views: Vec<View>) -> Segment {
         let (clarity, program_at) = clarity(&simple);
         Segment {
             source: source_of(&simple),
-            allow: allow_view(&simple, has_company),
+            allow: allow_view(&simple),
             clarity,
             program_at,
             words: simple.words,

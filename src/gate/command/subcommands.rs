@@ -200,7 +200,6 @@ pub(super) const SUBCOMMANDS: &[Program] = &[
             "dedupe",
             "i",
             "info",
-            "init",
             "install",
             "link",
             "list",
@@ -265,7 +264,6 @@ pub(super) const SUBCOMMANDS: &[Program] = &[
             "fix",
             "fmt",
             "generate-lockfile",
-            "help",
             "info",
             "init",
             "install",
@@ -356,6 +354,16 @@ pub(super) const SUBCOMMANDS: &[Program] = &[
         ..NONE
     },
     Program {
+        names: &["gh"],
+        role: Role::Global,
+        plain: &[
+            "api", "auth", "cache", "gist", "gpg-key", "issue", "label", "org", "pr", "project",
+            "release", "repo", "ruleset", "run", "search", "secret", "ssh-key", "status",
+            "variable", "workflow",
+        ],
+        ..NONE
+    },
+    Program {
         names: &["ip"],
         role: Role::Global,
         flags: "sdhjpoDN46Br",
@@ -375,7 +383,6 @@ pub(super) const SUBCOMMANDS: &[Program] = &[
             "aws",
             "gcloud",
             "az",
-            "gh",
             "terraform",
             "tofu",
             "make",

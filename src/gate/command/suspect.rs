@@ -9,6 +9,7 @@ use super::reading::{RedirectionKind, Simple};
 use super::segment::Segment;
 use super::subcommands::PLAIN_GIT;
 use super::view::View;
+use super::word::decode_ansi_c;
 
 /// Programs that take all of their words for data.
 const DATA: &[&str] = &[
@@ -268,6 +269,14 @@ pub(super) fn made_by(simple: &Segment) -> Vec<String> {
     made
 }
 
+/// Whether it writes what git may run later: hooks and settings.
+pub(super) fn writes_for_git(segment: &Segment) -> bool {
+    let (words, _) = segment.known_words();
+    let targets = segment.redirections.iter().map(|one| &one.target.text);
+    let mut paths = words.iter().chain(targets);
+    paths.any(|path| path.starts_with(".git/") || path.contains("/.git/"))
+}
+
 /// Texts that the command puts where a program may read them.
 pub(super) fn texts_of(simple: &Simple) -> Vec<String> {
     let texts = simple.redirections.iter().filter(|one| {
@@ -280,7 +289,10 @@ pub(super) fn texts_of(simple: &Simple) -> Vec<String> {
     let mut words = simple.words.iter().map(|word| word.text.as_str());
     if matches!(words.next(), Some("echo" | "printf")) {
         let words = words.skip_while(|word| word.starts_with('-'));
-        texts.push(words.collect::<Vec<_>>().join(" "));
+        let text = words.collect::<Vec<_>>().join(" ");
+        // `\x72` is a letter for both, or may be.
+        texts.extend(decode_ansi_c(&text).filter(|decoded| *decoded != text));
+        texts.push(text);
     }
     texts
 }

@@ -10,23 +10,29 @@ use super::builtins::FOREIGN;
 use super::peel::basename;
 use super::reason::AskReason;
 use super::told_options::{
-    CODE_IN_WORDS, EDITORS, PLUS_COMMANDS, READS_CODE, READS_SCRIPT, TELLING,
+    CODE_IN_WORDS, EDITORS, PLUS_COMMANDS, READS_CODE, READS_OPTIONS, READS_SCRIPT, TELLING,
 };
 
 /// How many of its first words a rule must spell because of what they tell the program to run. None: no
 /// word does.
 ///
 /// # Errors
-/// If the program may be fed with what it runs, which no rule can see.
-pub(super) fn told(argv: &[String], may_be_fed: bool) -> Result<Option<usize>, AskReason> {
+/// If the program is fed with what it runs, which no rule can see.
+pub(super) fn told(argv: &[String], is_fed: bool) -> Result<Option<usize>, AskReason> {
     let Some((name, words)) = argv.split_first() else {
         return Ok(None);
     };
     let program = Told::new(basename(name), words);
-    if may_be_fed && program.reads_input() {
+    if is_fed && program.reads_code() {
         return Err(AskReason::ReadsScript);
     }
     Ok(program.last_telling().map(|at| at + 2))
+}
+
+/// Whether a program runs what it reads from its input.
+pub(super) fn reads_code(argv: &[String]) -> bool {
+    let name = argv.first().map_or("", |name| basename(name));
+    Told::new(name, argv.get(1..).unwrap_or_default()).reads_code()
 }
 
 /// A program with its words.
@@ -50,32 +56,49 @@ impl<'a> Told<'a> {
     }
 
     /// Whether it runs what it reads, with these words.
-    fn reads_input(&self) -> bool {
-        // An editor as `ex` reads its commands.
-        let is_ex = |word: &String| word.starts_with("-e") || word.starts_with("-E");
-        if self.is_in(READS_CODE) || self.is_in(EDITORS) && self.words.iter().any(is_ex) {
+    fn reads_code(&self) -> bool {
+        if self.is_in(READS_CODE) || self.is_in(EDITORS) {
             return true;
         }
-        let is_input = |word: &&String| *word == "-" || word.starts_with("/dev/");
-        let mut words = self.words.iter();
-        if self.base.ends_with("make") || self.is_in(AWK) {
-            return words.any(|word| is_input(&word) || word.ends_with("f-"));
+        let names_input = self.words.iter().any(|word| is_input(word));
+        if self.base.ends_with("make") || self.base.ends_with("sed") || self.is_in(AWK) {
+            let options = ["-f", "--file", "--makefile"];
+            let names_file =
+                |word: &String| options.iter().any(|option| given(word, option).is_some());
+            return names_input && self.words.iter().any(names_file);
         }
-        if !self.is_in(READS_SCRIPT) {
+        let tells_only = self.words.iter().all(|word| is_question(word)) && !self.words.is_empty();
+        if !self.is_in(READS_SCRIPT) || tells_only {
             return false;
         }
-        let operand = self.words.iter().find(|word| !word.starts_with('-'));
-        let tells_only = self.words.iter().all(|word| is_question(word)) && !self.words.is_empty();
-        let is_module = |word: &String| word.starts_with("-m") && self.base == "python";
-        match operand {
-            _ if tells_only => false,
-            None => true,
-            // Some modules read code.
-            Some(_) => self
-                .words
-                .iter()
-                .any(|word| is_input(&word) || is_module(word)),
-        }
+        let mut pairs = self.words.iter().zip(self.words.iter().skip(1));
+        let runs_module = |(option, module): (&String, &String)| {
+            option.ends_with('m') && READING_MODULES.contains(&module.as_str())
+        };
+        names_input
+            || self.base == "python" && pairs.any(runs_module)
+            || self.script().is_none() && !self.is_given_code()
+    }
+
+    /// Whether one of its options is code.
+    fn is_given_code(&self) -> bool {
+        let options: Vec<&str> = code_options(self).chain(["-m"]).collect();
+        let mut words = self.words.iter();
+        words.any(|word| options.iter().any(|option| given(word, option).is_some()))
+    }
+
+    /// Where the script of an interpreter stands, if nothing before it could take it for a value.
+    fn script(&self) -> Option<usize> {
+        let at = self.words.iter().position(|word| !word.starts_with('-'))?;
+        let flags = PLAIN_FLAGS.iter().find(|(name, _)| self.is_in(&[name]));
+        let flags = flags.map_or("", |(_, flags)| flags);
+        let is_plain = |word: &String| {
+            let letters = word.get(1..).unwrap_or_default();
+            word == "--"
+                || !letters.is_empty() && letters.chars().all(|letter| flags.contains(letter))
+        };
+        let before = self.words.get(..at).unwrap_or_default();
+        before.iter().all(is_plain).then_some(at)
     }
 
     /// Position among the words of the last one that tells the program what to run.
@@ -84,6 +107,8 @@ impl<'a> Told<'a> {
             .chain(code_options(self))
             .collect();
         let last = self.words.len().checked_sub(1)?;
+        let runs_script = self.is_in(READS_SCRIPT) && !self.is_in(EDITORS);
+        let script = self.script().filter(|_| runs_script);
         let mut telling = None;
         for (at, word) in self.words.iter().enumerate() {
             let given = options.iter().find_map(|option| given(word, option));
@@ -94,8 +119,7 @@ impl<'a> Told<'a> {
             };
             telling = telling.max(until);
             // What follows a script is for the script.
-            let is_script = telling.is_none() && !word.starts_with(['-', '+']);
-            if is_script && self.is_in(READS_SCRIPT) && !self.is_in(EDITORS) {
+            if script == Some(at) {
                 break;
             }
         }
@@ -113,6 +137,7 @@ impl<'a> Told<'a> {
             "make" | "gmake" | "bmake" => sets_text(word) || !is_plain(word),
             "cmake" => sets_program(word),
             "git" => word.starts_with("ext::"),
+            _ if self.is_in(READS_OPTIONS) => word.starts_with('@') || word.starts_with("-XX:On"),
             "socat" => {
                 let word = word.to_ascii_lowercase();
                 ["exec:", "system:", "shell:"]
@@ -127,6 +152,25 @@ impl<'a> Told<'a> {
 
 const AWK: &[&str] = &["awk", "gawk", "mawk", "nawk"];
 const SQL: &[&str] = &["sqlite3", "psql", "mysql", "mariadb"];
+
+/// Modules of Python that run what they read.
+const READING_MODULES: &[&str] = &[
+    "code", "pdb", "asyncio", "IPython", "ptpython", "bpython", "sqlite3",
+];
+
+/// Letters of options of interpreters that take no value.
+const PLAIN_FLAGS: &[(&str, &str)] = &[
+    ("perl", "wtTWX"),
+    ("php", "qn"),
+    ("python", "uBOsSEIvqbxd"),
+    ("ruby", "w"),
+];
+
+/// Whether a word may name the input, by whatever path.
+fn is_input(word: &str) -> bool {
+    let ends = ["=-", "f-"].iter().any(|end| word.ends_with(end));
+    word == "-" || ends || word.contains("dev/") || word.contains("proc/")
+}
 
 /// Whether a program only answers and ends, as with `--version`.
 fn is_question(word: &str) -> bool {
@@ -173,9 +217,10 @@ fn given(word: &str, option: &str) -> Option<Value> {
     };
     let letters = option.trim_start_matches('-');
     if option.starts_with("--") {
-        // Long ones may be cut off.
+        // Long ones may be cut off, and some programs take them with one dash.
         let is_cut = name.len() > 3 && name.starts_with("--") && option.starts_with(name);
-        return is_cut.then_some(match has_value {
+        let is_given = is_cut || name.strip_prefix('-') == Some(letters);
+        return is_given.then_some(match has_value {
             true => Value::Attached,
             false => Value::Next,
         });

@@ -90,6 +90,9 @@ pub(super) const PLUS_COMMANDS: &[&str] = &[
     "vim", "vi", "nvim", "view", "gvim", "ex", "less", "more", "emacs",
 ];
 
+/// Programs that read more options from a file that is named behind `@`.
+pub(super) const READS_OPTIONS: &[&str] = &["gcc", "g++", "cc", "clang", "rustc", "java", "javac"];
+
 /// Options whose value a program runs, or takes for settings that can name what it runs.
 pub(super) const TELLING: &[(&str, &[&str])] = &[
     ("apt", APT),
@@ -112,6 +115,10 @@ pub(super) const TELLING: &[(&str, &[&str])] = &[
         &["--pre-invoke", "--post-invoke", "--status-logger"],
     ),
     ("ed", &["--shell"]),
+    (
+        "eslint",
+        &["--rulesdir", "--parser", "-f", "--format", "-c", "--config"],
+    ),
     ("fzf", &["--preview", "--bind", "--with-shell"]),
     ("g++", CC),
     ("gawk", AWK_CODE),
@@ -139,8 +146,9 @@ pub(super) const TELLING: &[(&str, &[&str])] = &[
             "-extld",
         ],
     ),
+    ("helm", &["--post-renderer"]),
     ("install", &["--strip-program"]),
-    ("java", &["-agentpath", "-javaagent", "-jar"]),
+    ("java", &["-agentpath", "-agentlib", "-javaagent"]),
     (
         "just",
         &["--shell", "-c", "--command", "--chooser", "--shell-arg"],
@@ -152,9 +160,13 @@ pub(super) const TELLING: &[(&str, &[&str])] = &[
     ),
     ("logrotate", &["-m", "--mail"]),
     ("make", MAKE),
-    ("man", &["-P", "-B", "-H", "--pager", "--html"]),
+    (
+        "man",
+        &["-P", "-B", "-H", "-C", "--pager", "--html", "--config-file"],
+    ),
     ("mariadb", &["--pager"]),
     ("mawk", AWK_CODE),
+    ("mypy", &["--python-executable"]),
     ("mysql", &["--pager"]),
     ("nc", &["-e", "-c"]),
     ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
@@ -169,7 +181,11 @@ pub(super) const TELLING: &[(&str, &[&str])] = &[
         ],
     ),
     ("npm", NODE_TOOLS),
-    ("perl", &["-M", "-m", "-d"]),
+    (
+        "pandoc",
+        &["--filter", "-F", "--lua-filter", "-L", "--pdf-engine"],
+    ),
+    ("perl", &["-M", "-m", "-d", "-S"]),
     (
         "php",
         &[
@@ -181,9 +197,9 @@ pub(super) const TELLING: &[(&str, &[&str])] = &[
             "--execute",
         ],
     ),
-    ("pip", &["--editor"]),
+    ("pip", &["--editor", "--python"]),
     ("pnpm", NODE_TOOLS),
-    ("psql", &["-P", "--pset", "-v", "--set"]),
+    ("psql", &["-P", "-o", "--output", "--pset", "-v", "--set"]),
     ("python", &["-m", "-W", "-X"]),
     (
         "rpm",
@@ -217,8 +233,11 @@ const AWK_CODE: &[&str] = &[
     "--load",
     "-E",
     "--exec",
+    "-D",
+    "--debug",
+    "-W",
 ];
-const CC: &[&str] = &["-wrapper", "-specs", "-B", "-fplugin"];
+const CC: &[&str] = &["-wrapper", "-specs", "-B", "-fplugin", "--prefix"];
 const MAKE: &[&str] = &["--eval", "-E"];
 const NODE_TOOLS: &[&str] = &[
     "--script-shell",
@@ -227,6 +246,9 @@ const NODE_TOOLS: &[&str] = &[
     "--viewer",
     "--browser",
     "--git",
+    "--userconfig",
+    "--globalconfig",
+    "--node-options",
 ];
 const VIM: &[&str] = &[
     "--remote-send",
@@ -234,4 +256,5 @@ const VIM: &[&str] = &[
     "--remote-wait",
     "-S",
     "-u",
+    "-s",
 ];

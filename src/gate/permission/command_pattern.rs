@@ -137,6 +137,8 @@ impl CommandPattern {
 
 /// A pattern's atoms without its ending, and the ending.
 struct Outline {
+    /// The ending was `:*` where it stops calls: a colon prolongs the last word too, as in `run a:b`.
+    has_colon: bool,
     atoms: Vec<Atom>,
     form: Form,
     reach: Reach,
@@ -144,6 +146,9 @@ struct Outline {
 
 impl Outline {
     fn new(mut atoms: Vec<Atom>, reach: Reach) -> Self {
+        let has_words = atoms.contains(&Atom::Blank);
+        let ends_in_colon = atoms.ends_with(&[Atom::Char(':'), Atom::Star]);
+        let has_colon = reach == Reach::Wide && has_words && ends_in_colon;
         let form = match atoms.as_slice() {
             [_, .., Atom::Blank | Atom::Char(':'), Atom::Star] => {
                 atoms.truncate(atoms.len() - 2);
@@ -155,7 +160,12 @@ impl Outline {
             atoms if atoms.contains(&Atom::Star) => Form::Mixed,
             _ => Form::Exact,
         };
-        Self { atoms, form, reach }
+        Self {
+            has_colon,
+            atoms,
+            form,
+            reach,
+        }
     }
 
     fn wild(&self, bound: char) -> Wild {
@@ -177,7 +187,12 @@ impl Outline {
             }
         }
         if self.form == Form::WordPrefix {
-            pieces.piece(Piece::Rest(bound));
+            pieces.piece(Piece::Rest(match (bound, self.has_colon) {
+                (WORD_END, false) => &[WORD_END],
+                (WORD_END, true) => &[WORD_END, ':'],
+                (_, false) => &[' '],
+                (_, true) => &[' ', ':'],
+            }));
         }
         Wild::new(pieces.finish())
     }
@@ -227,6 +242,9 @@ impl Outline {
                     }
                 }
             }
+        }
+        if self.has_colon {
+            words.pop();
         }
         words
     }

@@ -7,7 +7,7 @@ use super::command_pattern::PreparedView;
 use super::host_pattern::PreparedUrl;
 use super::path_pattern::{PreparedPath, is_absolute};
 use super::subject::{Case, CommandSubject, PathSubject, Place, Subject, View};
-use crate::gate::command::{self, Suspect};
+use crate::gate::command::{self, OpenProgram, Suspect};
 use crate::gate::tool::SubjectKind;
 
 /// One thing that a rule may match.
@@ -52,7 +52,7 @@ pub(super) struct Prepared {
     /// Why nobody can tell what the call is about.
     pub(super) unclear: Option<String>,
     /// Programs of a command that get words which are not known, so that rules about them may match.
-    pub(super) open_programs: Vec<String>,
+    pub(super) open_programs: Vec<OpenProgram>,
     /// What may be run besides: a match of these is enough to ask.
     pub(super) suspects: Vec<Suspect>,
     /// The whole command, for those who allowed exactly it.

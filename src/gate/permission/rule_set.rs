@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use super::about::written_call;
 use super::index::{Cost, Filed, Filing, Index, Key, PIECES_MAX, beginnings};
 use super::mode::Mode;
 use super::path_pattern::Tried;
 use super::prepared::{Item, Prepared};
 use super::rule::{Plain, Rule, Spec, ToolPattern, Verdict};
 use super::table::{Table, TableMaker};
+use crate::gate::command::OpenProgram;
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::Value;
 
@@ -103,7 +105,12 @@ impl RuleSet {
         let mut of_programs = Vec::new();
         for table in &tables {
             for program in &call.open_programs {
-                of_programs.extend(table.about_program(program, cost));
+                let about = table.about_program(&program.name, cost).into_iter();
+                let may_mean = |number: &u32| {
+                    let rule = self.rules.get(*number as usize);
+                    rule.is_some_and(|rule| may_be_spelled(rule, program))
+                };
+                of_programs.extend(about.filter(may_mean));
             }
         }
         let numbers = of_lists.chain(of_programs);
@@ -131,6 +138,23 @@ impl RuleSet {
             Verdict::Allow => &self.allow,
         }
     }
+}
+
+/// Whether a word that begins so may be one of a rule.
+fn may_be_spelled(rule: &Rule, program: &OpenProgram) -> bool {
+    let (_, written) = written_call(&rule.text);
+    let mut words = written.unwrap_or_default().split([' ', ':']).skip(1);
+    let meets = |word: &str, beginning: &String| {
+        let fixed = word.split('*').next().unwrap_or_default();
+        let fixed = fixed.trim_matches(['"', '\'', '\\']);
+        // A gap that stands for whole words is met by every command of the program anyway.
+        !fixed.is_empty()
+            && (fixed.starts_with(beginning.as_str())
+                || beginning.starts_with(fixed) && word.contains('*'))
+    };
+    let beginnings = &program.beginnings;
+    beginnings.is_empty()
+        || words.any(|word| beginnings.iter().any(|beginning| meets(word, beginning)))
 }
 
 impl Trial<'_> {

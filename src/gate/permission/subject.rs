@@ -5,8 +5,8 @@
 
 use super::words::plain_words;
 use crate::gate::command::{
-    self, Analysis, AskReason, Candidate, Clarity, Opaque, Redirection, Segment, Suspect, analyse,
-    candidates,
+    self, Analysis, AskReason, Candidate, Clarity, Opaque, OpenProgram, Redirection, Segment,
+    Suspect, analyse, candidates,
 };
 
 /// One view of one segment of a command: as written, unwrapped, by its base name and so on.
@@ -50,7 +50,7 @@ pub struct CommandSubject {
     /// Or why none can.
     pub segments_for_allow: Result<Vec<View>, Uncovered>,
     /// Programs that get words which are not known before they run.
-    pub open_programs: Vec<String>,
+    pub open_programs: Vec<OpenProgram>,
     /// Commands that programs might run of their words: a deny or ask rule that means one asks.
     pub suspects: Vec<Suspect>,
     /// What a lasting approval of its segments could be about. Empty: none may be offered.
@@ -116,7 +116,7 @@ impl CommandSubject {
 }
 
 /// The program of a segment that gets words which are not known.
-pub(super) fn open_program(segment: &Segment) -> Option<String> {
+pub(super) fn open_program(segment: &Segment) -> Option<OpenProgram> {
     match segment.clarity() {
         Clarity::OpenWords(program) => Some(program.clone()),
         Clarity::Known | Clarity::Unclear => None,

@@ -15,8 +15,8 @@ pub(super) enum Piece {
     Any,
     /// None, or any text that ends with this character.
     Gap(char),
-    /// The end, or this character and any text after it.
-    Rest(char),
+    /// The end, or one of these characters and any text after it.
+    Rest(&'static [char]),
 }
 
 /// A text with gaps.
@@ -79,7 +79,7 @@ impl Wild {
                 Piece::Text(part) => after_text(spots, part, text),
                 Piece::Any => Spots::From(spots.first()),
                 Piece::Gap(end) => after_gap(spots, *end, text),
-                Piece::Rest(start) => return has_rest(spots, *start, text),
+                Piece::Rest(start) => return has_rest(spots, start, text),
             };
             if spots.is_nowhere() {
                 return false;
@@ -147,7 +147,7 @@ fn after_gap(spots: Spots, end: char, text: &str) -> Spots {
     Spots::At(places)
 }
 
-fn has_rest(spots: Spots, start: char, text: &str) -> bool {
+fn has_rest(spots: Spots, start: &[char], text: &str) -> bool {
     match spots {
         Spots::At(places) => places.iter().any(|place| {
             let rest = tail(text, *place);
@@ -223,7 +223,7 @@ mod tests {
         let wild = Wild::new(vec![text("a "), Piece::Gap(' '), text("b")]);
         assert!(wild.matches("a b") && wild.matches("a x b") && wild.matches("a x y b"));
         assert!(!wild.matches("a xb") && !wild.matches("ab"));
-        let rest = Wild::new(vec![text("a"), Piece::Rest(' ')]);
+        let rest = Wild::new(vec![text("a"), Piece::Rest(&[' '])]);
         assert!(rest.matches("a") && rest.matches("a b") && !rest.matches("ab"));
     }
 
