@@ -147,7 +147,7 @@ fn suspects(found: &Found) -> Vec<Suspect> {
         all.extend(suspect::in_words(&words, program_at));
     }
     if reads {
-        all.extend(found.fed.iter().map(|text| suspect::in_text(text)));
+        all.extend(found.fed.iter().flat_map(|text| suspect::in_text(text)));
     }
     all
 }

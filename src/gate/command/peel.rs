@@ -84,6 +84,7 @@ pub(super) fn peel(argv: &[String]) -> Peel {
         "trap" => Peel::never(trap(argv), AskReason::Evaluates),
         "alias" => Peel::never(aliased(argv), AskReason::ChangesShell),
         "command" if is_lookup(argv) => Peel::plain(),
+        "set" if only_stops_at_errors(argv) => Peel::plain(),
         _ if name.starts_with("git-") => git_program(argv, name),
         // What is left of a keyword: its options, or the keyword itself.
         _ if name == "!" || name.starts_with('-') => {
@@ -105,6 +106,14 @@ pub(super) fn peel(argv: &[String]) -> Peel {
     peeled.inner.extend(texts(argv));
     if name == "git" {
         peeled.inner.extend(shell_aliases(argv));
+        let pushes = argv
+            .get(1)
+            .is_some_and(|sub| PUSHES.contains(&sub.as_str()));
+        let rest = argv.iter().skip(2).cloned();
+        let push = ["git", "push"].map(str::to_owned).into_iter().chain(rest);
+        peeled
+            .inner
+            .extend(pushes.then(|| Inner::Argv(push.collect())));
     }
     if SUBSCRIPTING.contains(&name) {
         subscripts(argv, &mut peeled);
@@ -133,6 +142,20 @@ fn shell_aliases(argv: &[String]) -> impl Iterator<Item = Inner> {
     values.map(|script| Inner::Script(script.to_owned()))
 }
 
+/// `set -euo pipefail` and the like change when a script stops, and not what its commands mean.
+fn only_stops_at_errors(argv: &[String]) -> bool {
+    let known = ["-o", "errexit", "nounset", "pipefail", "xtrace"];
+    let are_letters = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|letter| "euxo".contains(letter))
+    };
+    let mut words = argv.iter().skip(1);
+    argv.len() > 1 && words.all(|word| known.contains(&word.as_str()) || are_letters(word))
+}
+
+/// Other names that git has for `push`.
+const PUSHES: &[&str] = &["send-pack", "http-push"];
+
 /// A sub-command of git by the name of its program, as `git-push`.
 fn git_program(argv: &[String], name: &str) -> Peel {
     let sub = name.trim_start_matches("git-").to_owned();
@@ -142,7 +165,7 @@ fn git_program(argv: &[String], name: &str) -> Peel {
 }
 
 /// `command -v x` says where `x` is and does not run it.
-fn is_lookup(argv: &[String]) -> bool {
+pub(super) fn is_lookup(argv: &[String]) -> bool {
     let option = argv.get(1).map_or("", String::as_str);
     option.starts_with('-') && option.contains(['v', 'V'])
 }

@@ -4,7 +4,7 @@
 //! words for data counts as a command that might run, with what follows it and with what stands inside
 //! it. A deny or ask rule that means one of these asks. Never a reason to deny, and never to allow.
 
-use super::peel::{Lift, basename, peel};
+use super::peel::{Lift, basename, is_lookup, peel};
 use super::reading::{RedirectionKind, Simple};
 use super::segment::Segment;
 use super::subcommands::PLAIN_GIT;
@@ -159,14 +159,21 @@ const WORDS_MAX: usize = 16;
 /// Whether a program takes its words, or what it reads, for data.
 pub(super) fn takes_data(argv: &[String]) -> bool {
     let name = argv.first().map_or("", |name| basename(name));
-    DATA.contains(&name) || (name == "git" && is_plain_git(argv))
+    let mut words = argv.iter().skip(1);
+    match name {
+        "git" => is_plain_git(argv),
+        "command" => is_lookup(argv),
+        "man" => !words.any(|word| word.starts_with('-')),
+        _ => DATA.contains(&name),
+    }
 }
 
 /// Whether it is a sub-command of git that reads or changes files here, without options that run more.
 fn is_plain_git(argv: &[String]) -> bool {
     let sub = argv.iter().skip(1).find(|word| !word.starts_with('-'));
     let is_local = |sub: &String| PLAIN_GIT.contains(&sub.as_str()) && sub != "push";
-    sub.is_some_and(is_local) && peel(argv).lift == Lift::Plain
+    let is_help = argv.get(1).is_some_and(|sub| sub == "help");
+    is_help || sub.is_some_and(is_local) && peel(argv).lift == Lift::Plain
 }
 
 /// A text of which any word may begin a command that is run. Cut up once; the commands are made when a
@@ -195,7 +202,8 @@ impl Suspect {
             let whole = [Some(basename(word).trim_start_matches('+'))];
             // The value of a short option may be attached to it.
             let attached = [2, 3].map(|from| {
-                let value = word.get(from..).filter(|_| word.starts_with('-'));
+                let is_short = word.starts_with('-') && !word.starts_with("--");
+                let value = word.get(from..).filter(|_| is_short);
                 value.map(basename)
             });
             let path = [word.contains('/').then_some(word.as_str())];
@@ -236,15 +244,25 @@ pub(super) fn in_words(all: &[String], program_at: usize) -> Vec<Suspect> {
         let words = words.filter(|word| !(names_packages && is_name(word)));
         let text: Vec<&str> = words.map(String::as_str).collect();
         let is_of_git = argv.first().is_some_and(|name| basename(name) == "git");
-        found.push(Suspect::new(&text.join(" "), is_of_git));
+        let text = text.join(" ");
+        found.extend(spellings(&text).map(|text| Suspect::new(&text, is_of_git)));
     }
     found.retain(|suspect| !suspect.is_empty());
     found
 }
 
 /// What some program might run of a text that it reads.
-pub(super) fn in_text(text: &str) -> Suspect {
-    Suspect::new(text, false)
+pub(super) fn in_text(text: &str) -> impl Iterator<Item = Suspect> {
+    spellings(text).map(|text| Suspect::new(&text, false))
+}
+
+/// A text as it stands, and as another shell or language may read it: without quotes, with escapes that
+/// are letters.
+fn spellings(text: &str) -> impl Iterator<Item = String> {
+    let bare = text.replace(['\\', '"', '\''], "");
+    let decoded = decode_ansi_c(text).filter(|decoded| *decoded != text);
+    let others = (bare != text).then_some(bare).into_iter().chain(decoded);
+    std::iter::once(text.to_owned()).chain(others)
 }
 
 /// Programs that make a file of any name, or give one another name.
@@ -289,10 +307,7 @@ pub(super) fn texts_of(simple: &Simple) -> Vec<String> {
     let mut words = simple.words.iter().map(|word| word.text.as_str());
     if matches!(words.next(), Some("echo" | "printf")) {
         let words = words.skip_while(|word| word.starts_with('-'));
-        let text = words.collect::<Vec<_>>().join(" ");
-        // `\x72` is a letter for both, or may be.
-        texts.extend(decode_ansi_c(&text).filter(|decoded| *decoded != text));
-        texts.push(text);
+        texts.push(words.collect::<Vec<_>>().join(" "));
     }
     texts
 }
