@@ -152,6 +152,12 @@ pub(super) fn event_line(event: &pb::TurnEvent) -> Option<String> {
             "suspended   {} approval(s) awaited",
             suspended.approval_ids.len()
         ),
+        Body::LoopDetected(found) => format!(
+            "loop        {}  {}  {}",
+            word(found.detector().as_str_name(), "LOOP_DETECTOR_"),
+            found.reason,
+            found.call_ids.join(", ")
+        ),
         Body::Heartbeat(heartbeat) => format!("waiting     for {}", heartbeat.waiting_for),
         Body::TurnCompleted(completed) => {
             let outcome = word(completed.outcome().as_str_name(), "TURN_OUTCOME_");
@@ -244,6 +250,12 @@ fn event_json(event: &pb::TurnEvent) -> Value {
         }}),
         Some(Body::TurnSuspended(suspended)) => json!({"turn_suspended": {
             "batch_id": suspended.batch_id, "approval_ids": suspended.approval_ids,
+        }}),
+        Some(Body::LoopDetected(found)) => json!({"loop_detected": {
+            "detector": word(found.detector().as_str_name(), "LOOP_DETECTOR_"),
+            "reason": found.reason, "call_ids": found.call_ids,
+            "period": found.period, "repetitions": found.repetitions,
+            "confidence": found.confidence,
         }}),
         Some(Body::Heartbeat(heartbeat)) => json!({"heartbeat": heartbeat.waiting_for}),
         Some(Body::TurnCompleted(completed)) => {

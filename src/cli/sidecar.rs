@@ -12,9 +12,9 @@ use tonic_health::server::HealthReporter;
 use crate::base::clock::Clock;
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
-use crate::config::Config;
 use crate::config::rule_files::RuleFiles;
-use crate::engine::{Engine, Parts, RuleBook, Settings, tell};
+use crate::config::{Config, DiagnosisConfig, Environment, ProcessEnvironment};
+use crate::engine::{DiagnosisEndpoint, Engine, Parts, RuleBook, Settings, tell};
 use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
 use crate::gate::ids::{OwnerName, UnixMillis};
 use crate::gate::permission::Permissions;
@@ -97,7 +97,10 @@ impl Sidecar {
             clock,
             mint: mint.clone(),
             tasks: tasks.clone(),
-            settings: settings(&config),
+            settings: Settings {
+                diagnosis: diagnosis_endpoint(&config.loops.diagnosis, &ProcessEnvironment)?,
+                ..settings(&config)
+            },
             permissions,
             rules: book,
         });
@@ -328,7 +331,40 @@ fn settings(config: &Config) -> Settings {
         batch_policy: config.approvals.batch_policy,
         approvers: config.approvals.approvers,
         approval_ttl_ms: config.approvals.ttl_ms,
+        diagnosis: None,
     }
+}
+
+/// The model that is asked whether a run is in a loop, with its key.
+fn diagnosis_endpoint(
+    config: &DiagnosisConfig,
+    environment: &dyn Environment,
+) -> Result<Option<DiagnosisEndpoint>, String> {
+    if config.endpoint.is_empty() {
+        return Ok(None);
+    }
+    let from_env = match config.api_key_env.as_str() {
+        "" => None,
+        name => {
+            let key = environment.get(name);
+            Some(key.ok_or_else(|| format!("`loop.diagnosis.api_key_env`: `{name}` is not set"))?)
+        }
+    };
+    let file = &config.api_key_file;
+    let from_file = match file.as_os_str().is_empty() {
+        true => None,
+        false => {
+            let key = std::fs::read_to_string(file)
+                .map_err(|error| format!("`{}`: {error}", file.display()))?;
+            Some(key)
+        }
+    };
+    let key = from_env.or(from_file);
+    Ok(Some(DiagnosisEndpoint {
+        address: config.address().map_err(|error| error.to_string())?,
+        model: config.model.clone(),
+        api_key: key.map(|key| key.trim().into()),
+    }))
 }
 
 fn stream_settings(config: &Config) -> StreamSettings {

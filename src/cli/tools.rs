@@ -184,6 +184,8 @@ impl Tools {
             max_concurrency: 0,
             supports_cancellation: false,
             has_permission_check: false,
+            loop_exempt: false,
+            loop_key: Vec::new(),
             services: Vec::new(),
             version: String::new(),
             annotations: Bytes::new(),

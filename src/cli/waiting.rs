@@ -45,6 +45,7 @@ impl Waiting {
                 Body::CallCompleted(_)
                 | Body::CallProgress(_)
                 | Body::CallOutput(_)
+                | Body::LoopDetected(_)
                 | Body::Heartbeat(_)
                 | Body::ApprovalRequired(_)
                 | Body::TurnCompleted(_),

@@ -2,6 +2,7 @@
 //!
 //! A key that nobody knows stops the start. Plain data: never opens a socket or a store.
 
+mod loops;
 pub mod rule_files;
 mod sources;
 
@@ -18,6 +19,7 @@ use crate::gate::session::Approvers;
 use crate::gate::tool::{Risk, ToolRules};
 use crate::gate::turn::TurnSettings;
 
+pub use loops::{DiagnosisConfig, EndpointAddress, LoopConfig};
 pub use sources::{Environment, ProcessEnvironment, Sources};
 
 /// Why there is no configuration.
@@ -54,7 +56,7 @@ pub enum ConfigError {
 }
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where state is kept. Default: `$XDG_STATE_HOME/callgate`, else `~/.local/state/callgate`.
@@ -72,6 +74,9 @@ pub struct Config {
     pub approvals: ApprovalsConfig,
     /// How long calls and turns wait.
     pub turn: TurnConfig,
+    /// What ends a run as a loop.
+    #[serde(rename = "loop")]
+    pub loops: LoopConfig,
     /// The streams of executors.
     pub stream: StreamConfig,
     /// How long things are kept.
@@ -252,6 +257,7 @@ impl Default for Config {
             permissions: PermissionsConfig::default(),
             approvals: ApprovalsConfig::default(),
             turn: TurnConfig::default(),
+            loops: LoopConfig::default(),
             stream: StreamConfig::default(),
             retention: RetentionConfig::default(),
             log: LogConfig::default(),
@@ -394,7 +400,7 @@ impl Config {
         self.dialects()?;
         self.mode()?;
         self.trusted_executors()?;
-        Ok(())
+        self.loops.check()
     }
 
     /// The mode of every session.
@@ -476,6 +482,7 @@ impl Config {
             attempts_max: self.turn.attempts_max,
             check_timeout_ms: self.turn.check_timeout_ms,
             facts_timeout_ms: self.turn.facts_timeout_ms,
+            loops: self.loops.settings(),
         }
     }
 }

@@ -202,13 +202,17 @@ fn check_keys(table: &Table) -> Result<(), ConfigError> {
     let known = Table::try_from(Config::default()).map_err(|error| ConfigError::Invalid {
         problem: error.to_string(),
     })?;
+    check_section("", table, &known)
+}
+
+/// A table without keys of its own, such as one of aliases, takes any.
+fn check_section(prefix: &str, table: &Table, known: &Table) -> Result<(), ConfigError> {
     for (key, value) in table {
+        let path = format!("{prefix}{key}");
         match (known.get(key), value) {
-            (None, value) => return Err(unknown(&first_path(key, value))),
-            (Some(Value::Table(section)), Value::Table(set)) => {
-                if let Some(name) = set.keys().find(|name| !section.contains_key(*name)) {
-                    return Err(unknown(&format!("{key}.{name}")));
-                }
+            (None, value) => return Err(unknown(&first_path(&path, value))),
+            (Some(Value::Table(section)), Value::Table(set)) if !section.is_empty() => {
+                check_section(&format!("{path}."), set, section)?;
             }
             // Whether a value fits its key, its type says.
             (Some(_), _) => {}

@@ -83,6 +83,7 @@ impl EventRecord {
                 | Event::CallMoved(_)
                 | Event::ApprovalRequired(_)
                 | Event::Suspended(_)
+                | Event::LoopDetected(_)
                 | Event::Progress(..)
                 | Event::Output(..)
                 | Event::Heartbeat(_) => 0,

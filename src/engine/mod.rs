@@ -6,10 +6,12 @@
 mod analyser;
 mod approval_verbs;
 mod approvals;
+mod diagnoser;
 mod events;
 mod explain;
 mod inbox;
 mod inquiries;
+mod loops;
 mod policy;
 mod recovery;
 mod rule_book;
@@ -59,6 +61,7 @@ use turns::Turns;
 pub use crate::store::TurnFilter;
 pub use approval_verbs::Watching;
 pub use approvals::{Changes, Place, ShownApproval, Wanted};
+pub use diagnoser::DiagnosisEndpoint;
 pub use events::{EventRecord, Happened, Heard, Listener};
 pub use explain::{Asked, Explained, ExplainedPart, Explanation, Question};
 pub use policy::{CheckedRules, PolicyError, Problem};
@@ -97,6 +100,8 @@ pub struct Settings {
     pub approvers: Approvers,
     /// How long an approval waits, where the session does not say so, in milliseconds. Zero: for ever.
     pub approval_ttl_ms: u64,
+    /// The model that is asked whether a run is in a loop. None: none.
+    pub diagnosis: Option<DiagnosisEndpoint>,
 }
 
 /// Why a request is refused as a whole.
@@ -386,9 +391,10 @@ impl Engine {
                     reason: run.end_reason.clone(),
                     grace_ms: self.settings.cancel_grace_ms,
                 }),
-                RunState::Active | RunState::Completed | RunState::Error => {
-                    Input::RunEnded(run.clone())
-                }
+                RunState::Active
+                | RunState::Completed
+                | RunState::Error
+                | RunState::LoopDetected => Input::RunEnded(run.clone()),
             };
             turn.inbox.push(input, None);
         }

@@ -6,10 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
+
 use super::turn::{Turn, stored_calls};
 use super::verbs::{active_summary, answer};
 use super::{Engine, EngineError, turn_task};
 use crate::gate::event::{RunState, RunSummary};
+use crate::gate::loop_detector::LoopCheck;
 use crate::gate::record::{Record, StoredTurn};
 use crate::gate::turn::{Input, TurnMachine};
 
@@ -43,6 +46,7 @@ impl Engine {
                 machine.spec().clone(),
                 self.session(machine.spec().session()).await?,
                 self.rules_of_turn(machine.spec()),
+                self.runs.resume_turn(run.clone(), self.now()),
                 epoch,
                 stored_calls(&stored),
             );
@@ -54,6 +58,10 @@ impl Engine {
         answer(self.store.commit(&records)).await?;
         let count = recovered.len();
         for (turn, machine, run) in recovered {
+            if self.settings.turn.loops.check == LoopCheck::AfterResults {
+                let spec = machine.spec();
+                self.learn_loops(spec.session(), spec.run()).await?;
+            }
             self.take_up(turn, machine, run);
         }
         Ok(count)
@@ -72,14 +80,13 @@ impl Engine {
     fn take_up(self: &Arc<Self>, turn: Arc<Turn>, machine: TurnMachine, run: RunSummary) {
         let mut first = Vec::new();
         if run.state != RunState::Active {
-            first.push(Input::RunEnded(run.clone()));
+            first.push(Input::RunEnded(run));
         }
         first.push(Input::Recovered);
-        self.runs.resume_turn(run, self.now());
         if self.turns.insert(turn.clone()).is_err() {
             return;
         }
-        let task = turn_task::run(self.clone(), turn, machine, first);
+        let task = turn_task::run(self.clone(), turn, machine, first, Bytes::new());
         self.tasks.spawn("turn", task);
     }
 }

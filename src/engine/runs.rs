@@ -4,20 +4,24 @@
 //! run by itself.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use super::loops::{RunLoops, SharedLoops};
 use crate::gate::event::{RunState, RunSummary};
 use crate::gate::ids::{RunId, SessionId, UnixMillis};
 
 /// What a new turn learns of its run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Begun {
     /// Which turn of the run it is, from 1.
     pub(super) round: u32,
     /// When the run began.
     pub(super) run_started_at: UnixMillis,
+    /// What the run called.
+    pub(super) loops: SharedLoops,
 }
 
 struct Run {
@@ -25,12 +29,19 @@ struct Run {
     /// Turns that have not ended.
     running: u32,
     last_used: UnixMillis,
+    loops: SharedLoops,
 }
+
+/// How long a run must have been idle before its window is let go, in milliseconds: by then the store has
+/// all of it.
+const IDLE_MS: u64 = 10_000;
 
 /// All runs that are in use, and the ones used last.
 pub(super) struct Runs {
     by_session: Mutex<BTreeMap<SessionId, BTreeMap<RunId, Run>>>,
     sessions_max: usize,
+    /// Runs that began since windows were let go.
+    fresh_runs: AtomicUsize,
     /// A session was let go, so the store may know a run that is not here.
     let_go: AtomicBool,
 }
@@ -40,6 +51,7 @@ impl Runs {
         Self {
             by_session: Mutex::default(),
             let_go: AtomicBool::new(false),
+            fresh_runs: AtomicUsize::new(0),
             sessions_max: usize::try_from(sessions_max).unwrap_or(usize::MAX),
         }
     }
@@ -82,6 +94,7 @@ impl Runs {
             summary,
             running: 0,
             last_used: now,
+            loops: SharedLoops::default(),
         });
     }
 
@@ -99,11 +112,23 @@ impl Runs {
         if !sessions.contains_key(session) {
             self.make_room(&mut sessions);
         }
+        if self.fresh_runs.load(Ordering::Relaxed) >= self.sessions_max {
+            self.fresh_runs.store(0, Ordering::Relaxed);
+            let_windows_go(&mut sessions, now);
+        }
         let runs = sessions.entry(session.clone()).or_default();
-        let entry = runs.entry(run.clone()).or_insert_with(|| Run {
-            summary: fresh(session, run, now),
-            running: 0,
-            last_used: now,
+        let entry = runs.entry(run.clone()).or_insert_with(|| {
+            self.fresh_runs.fetch_add(1, Ordering::Relaxed);
+            let loops = RunLoops {
+                is_whole: true,
+                ..RunLoops::default()
+            };
+            Run {
+                summary: fresh(session, run, now),
+                running: 0,
+                last_used: now,
+                loops: Arc::new(Mutex::new(loops)),
+            }
         });
         if entry.summary.state != RunState::Active {
             return Err(entry.summary.clone());
@@ -114,20 +139,30 @@ impl Runs {
         Ok(Begun {
             round: entry.summary.rounds,
             run_started_at: entry.summary.started_at,
+            loops: entry.loops.clone(),
         })
     }
 
     /// A turn that was restored counts as running, and its round as seen.
-    pub(super) fn resume_turn(&self, summary: RunSummary, now: UnixMillis) {
+    pub(super) fn resume_turn(&self, summary: RunSummary, now: UnixMillis) -> SharedLoops {
         self.learn(summary.clone(), now);
         let mut sessions = self.by_session.lock();
         let run = sessions
             .get_mut(&summary.session)
             .and_then(|runs| runs.get_mut(&summary.run));
-        if let Some(run) = run {
-            run.running += 1;
-            run.summary.rounds = run.summary.rounds.max(summary.rounds);
-        }
+        let Some(run) = run else {
+            return SharedLoops::default();
+        };
+        run.running += 1;
+        run.summary.rounds = run.summary.rounds.max(summary.rounds);
+        run.loops.clone()
+    }
+
+    /// What a run called, if it is in memory and takes turns.
+    pub(super) fn loops_of(&self, session: &SessionId, run: &RunId) -> Option<SharedLoops> {
+        let sessions = self.by_session.lock();
+        let run = sessions.get(session)?.get(run)?;
+        (run.summary.state == RunState::Active).then(|| run.loops.clone())
     }
 
     /// A turn has ended and leaves its run like that.
@@ -158,6 +193,8 @@ impl Runs {
                 rounds: run.summary.rounds,
                 ..after.clone()
             };
+            // It takes no further turn.
+            run.loops = SharedLoops::default();
         }
     }
 
@@ -173,6 +210,14 @@ impl Runs {
         let sessions = self.by_session.lock();
         let run = sessions.get(session)?.get(run)?;
         Some((run.summary.clone(), run.running))
+    }
+}
+
+/// Lets the windows of idle runs go; they are made again from the store.
+fn let_windows_go(sessions: &mut BTreeMap<SessionId, BTreeMap<RunId, Run>>, now: UnixMillis) {
+    let runs = sessions.values_mut().flat_map(BTreeMap::values_mut);
+    for run in runs.filter(|run| run.running == 0 && now.since(run.last_used) > IDLE_MS) {
+        run.loops = SharedLoops::default();
     }
 }
 

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use tokio_stream::Stream;
 
 use super::inbox::Inbox;
+use super::loops::SharedLoops;
 use super::sessions::Session;
 use super::turn_log::{CallStanding, Cursor, Standing, Taken, TurnLog};
 use crate::executor::Pool;
@@ -31,6 +32,8 @@ pub struct Turn {
     pub session: Arc<Session>,
     /// The rules that came with it.
     pub(super) rules: Option<Arc<Policy>>,
+    /// What its run called.
+    pub(super) loops: SharedLoops,
     pub(super) inbox: Arc<Inbox>,
     /// A reader wants output.
     wants_output: AtomicBool,
@@ -45,6 +48,7 @@ impl Turn {
         spec: Arc<TurnSpec>,
         session: Arc<Session>,
         rules: Option<Arc<Policy>>,
+        loops: SharedLoops,
         epoch: u32,
         calls: Vec<CallStanding>,
     ) -> Self {
@@ -53,6 +57,7 @@ impl Turn {
             spec,
             session,
             rules,
+            loops,
             epoch,
             inbox: Arc::default(),
             wants_output: AtomicBool::new(false),

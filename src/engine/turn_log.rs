@@ -295,7 +295,7 @@ impl Inner {
                 }
             }
             Event::Suspended(_) => standing.is_suspended = true,
-            Event::ApprovalRequired(_) => {}
+            Event::ApprovalRequired(_) | Event::LoopDetected(_) => {}
             Event::TurnCompleted(completed) => standing.completed = Some(completed.clone()),
             Event::Progress(..) | Event::Output(..) | Event::Heartbeat(_) => {}
         }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -19,7 +20,7 @@ use crate::gate::approval::{Approval, Outcome};
 use crate::gate::event::Event;
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::permission::Grant;
-use crate::gate::record::Record;
+use crate::gate::record::{Record, TurnSpec};
 use crate::gate::turn::{
     Analyse, Claimed, Durability, Effect, Input, SessionView, TurnMachine, View,
 };
@@ -50,6 +51,7 @@ pub(super) fn run(
     turn: Arc<Turn>,
     machine: TurnMachine,
     first: Vec<Input>,
+    history: Bytes,
 ) -> impl Future<Output = ()> + Send + 'static {
     let mut task = TurnTask {
         engine,
@@ -58,6 +60,7 @@ pub(super) fn run(
         later: Vec::new(),
         later_until: u64::MAX,
         deciding: None,
+        history,
     };
     let inputs = first.into_iter();
     let items = inputs.map(Item::of).collect();
@@ -83,6 +86,8 @@ struct TurnTask {
     later_until: u64,
     /// Who waits for what becomes of the decision that is being taken.
     deciding: Option<oneshot::Sender<Outcome>>,
+    /// The conversation so far, for a diagnosis. Empty: it was not sent, or is not needed.
+    history: Bytes,
 }
 
 impl TurnTask {
@@ -138,6 +143,7 @@ impl TurnTask {
         let state = session.state();
         let inherited = session.inherited(&state);
         let now = self.now();
+        let mut loops = self.turn.loops.lock();
         let view = View {
             registry: &registry,
             limits: &self.engine.settings.limits,
@@ -145,6 +151,7 @@ impl TurnTask {
             settings: &self.engine.settings.turn,
             permissions: &permissions,
             turn_rules: self.turn.rules.as_deref(),
+            loop_window: &loops.window,
             session: SessionView {
                 mode: session.bounds(permissions.mode, permissions.policy.max_mode(), now),
                 grants: inherited.as_ref().unwrap_or(&state.grants),
@@ -154,7 +161,12 @@ impl TurnTask {
                 approvals_room: self.engine.approvals.room(session.id()),
             },
         };
-        self.machine.step(now, input, &view)
+        let effects = self.machine.step(now, input, &view);
+        if let Some(steps) = self.machine.take_new_steps() {
+            // Under the same lock, so that no other turn of the run is judged without them.
+            loops.window.put(steps, &self.engine.settings.turn.loops);
+        }
+        effects
     }
 
     fn now(&self) -> UnixMillis {
@@ -255,6 +267,7 @@ impl TurnTask {
                 | Effect::ShowApprovals(_)
                 | Effect::Analyse(_)
                 | Effect::Inquire(_)
+                | Effect::AskDiagnosis { .. }
                 | Effect::Expect(_)
                 | Effect::Dispatch(_)
                 | Effect::Withdraw(_)
@@ -288,6 +301,10 @@ impl TurnTask {
             Effect::Inquire(inquiry) => {
                 self.engine.pool.inquire(*inquiry, self.turn.inbox.clone());
             }
+            Effect::AskDiagnosis { turn, timeout_ms } => {
+                self.turn.note_diagnosis();
+                self.diagnose(turn, timeout_ms);
+            }
             Effect::Finish => self.turn.log.end(),
             // Those that lead to something are performed where that is kept.
             Effect::Persist { .. } | Effect::Claim(_) | Effect::Grant(_) | Effect::Answer(_) => {}
@@ -302,6 +319,16 @@ impl TurnTask {
         self.engine.tasks.spawn("command analysis", async move {
             let command = Box::new(analyser.read(text).await);
             inbox.push(Input::CommandAnalysed { call, command }, None);
+        });
+    }
+
+    /// Has a model asked about the run; the answer comes through the inbox.
+    fn diagnose(&self, turn: Arc<TurnSpec>, timeout_ms: u64) {
+        let (engine, inbox) = (self.engine.clone(), self.turn.inbox.clone());
+        let history = self.history.clone();
+        self.engine.tasks.spawn("loop diagnosis", async move {
+            let said = engine.diagnose(&turn, history, timeout_ms).await;
+            inbox.push(Input::Diagnosed(said.map(Box::new)), None);
         });
     }
 

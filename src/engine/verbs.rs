@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::turn::{Turn, TurnReader, fresh_calls};
@@ -60,13 +61,14 @@ impl Engine {
     /// Starts a turn, or attaches to it if the same one was started before.
     ///
     /// Call ids that are empty are minted if the settings say so; the request's ids are otherwise
-    /// checked ones.
+    /// checked ones. `history` is the conversation so far, for a diagnosis, and no part of the turn.
     ///
     /// # Errors
     /// [`EngineError`]; nothing was recorded then.
     pub async fn start_turn(
         self: &Arc<Self>,
         mut request: TurnRequest,
+        history: Bytes,
         wants_output: bool,
     ) -> Result<Attached, EngineError> {
         self.mint_call_ids(&mut request);
@@ -83,7 +85,7 @@ impl Engine {
         if may_be_stored && let Some(stored) = answer(self.store.read_turn(key)).await? {
             return same_stored(stored, &request);
         }
-        self.begin(request, mark, wants_output).await
+        self.begin(request, mark, history, wants_output).await
     }
 
     fn mint_call_ids(&self, request: &mut TurnRequest) {
@@ -117,6 +119,7 @@ impl Engine {
         self: &Arc<Self>,
         mut request: TurnRequest,
         mark: SeenMark,
+        history: Bytes,
         wants_output: bool,
     ) -> Result<Attached, EngineError> {
         if self.is_draining() {
@@ -142,6 +145,7 @@ impl Engine {
         session.use_now(self.now());
         self.check_toolset(request.toolset.as_ref().or(settings.toolset.as_ref()))?;
         self.learn_run(&request.session, &request.run).await?;
+        self.learn_loops(&request.session, &request.run).await?;
         let now = self.now();
         let begun = self
             .runs
@@ -169,6 +173,7 @@ impl Engine {
             spec.clone(),
             session,
             self.rules_of_turn(&spec),
+            begun.loops,
             1,
             calls,
         ));
@@ -187,7 +192,7 @@ impl Engine {
         let early = early.map(Input::CancelRequested);
         let first = early.into_iter().chain([Input::Started]).collect();
         let machine = TurnMachine::new(spec);
-        let task = turn_task::run(self.clone(), turn.clone(), machine, first);
+        let task = turn_task::run(self.clone(), turn.clone(), machine, first, history);
         self.tasks.spawn_begun("turn", task).await;
         Ok(self.follow(turn, 0, 0))
     }

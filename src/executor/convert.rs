@@ -336,6 +336,8 @@ pub(crate) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
         kind,
         subject: definition.subject.map(subject),
         skip_permission: definition.skip_permission,
+        loop_exempt: definition.loop_exempt,
+        loop_key: definition.loop_key,
         idempotent: definition.idempotent,
         exclusive: definition.exclusive,
         timeout_ms: definition.timeout_ms,

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::approval::{Approval, BatchPolicy};
 use super::call::CallState;
 use super::ids::{BatchId, CallId, CallIndex, RunId, SessionId, ToolName, UnixMillis};
+use super::loop_detector::LoopFound;
 use super::refusal::CallError;
 use super::result::CallResult;
 
@@ -25,6 +26,8 @@ pub enum Event {
     ApprovalRequired(Arc<[Arc<Approval>]>),
     /// Only people are awaited now.
     Suspended(Arc<[CallIndex]>),
+    /// The run is in a loop. Its end is durable.
+    LoopDetected(Arc<LoopFound>),
     /// A call ended.
     CallCompleted(CallIndex, Arc<CallResult>),
     /// The turn ended. Always the last.
@@ -45,6 +48,7 @@ impl Event {
             | Event::CallMoved(_)
             | Event::ApprovalRequired(_)
             | Event::Suspended(_)
+            | Event::LoopDetected(_)
             | Event::CallCompleted(..)
             | Event::TurnCompleted(_) => true,
             Event::Progress(..) | Event::Output(..) | Event::Heartbeat(_) => false,
@@ -139,6 +143,8 @@ pub enum TurnOutcome {
     Cancelled,
     /// The sidecar could not go on.
     Error,
+    /// The run is in a loop.
+    LoopDetected,
 }
 
 /// Why the loop must end.
@@ -176,6 +182,8 @@ pub enum RunState {
     Cancelled,
     /// The sidecar could not go on.
     Error,
+    /// Ended by the loop detector.
+    LoopDetected,
 }
 
 /// A run as its turns show it.

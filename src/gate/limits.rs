@@ -75,6 +75,8 @@ limits! {
     calls_max: 128, "count", 1_024;
     /// Largest opaque model message kept with a turn. Default 1 MiB.
     model_message_bytes_max: MIB, "bytes", 3 * MIB;
+    /// Largest conversation that comes with a round for a diagnosis. Default 1 MiB.
+    history_bytes_max: MIB, "bytes", 3 * MIB;
     /// Longest reason of a cancellation. Default 1 KiB.
     reason_bytes_max: KIB, "bytes", 16 * KIB;
     /// Largest schema of a tool. Default 64 KiB.

@@ -108,6 +108,12 @@ pub enum Refusal {
         /// Why, in the canceller's words.
         reason: String,
     },
+    /// The run is in a loop.
+    #[error("the run was ended because it is in a loop: {reason}")]
+    LoopDetected {
+        /// What repeats.
+        reason: String,
+    },
     /// No executor took the call in time.
     #[error(
         "no executor of tool `{name}` took the call in time: none is connected, or all are full"
@@ -229,6 +235,7 @@ impl Refusal {
             Refusal::ApprovalExpired { .. } => "approval_expired",
             Refusal::BatchRejected { .. } => "tool_batch_rejected",
             Refusal::Cancelled { .. } => "tool_cancelled",
+            Refusal::LoopDetected { .. } => "loop_detected",
             Refusal::ToolUnavailable { .. } => "tool_unavailable",
             Refusal::ToolTimeout { .. } => "tool_timeout",
             Refusal::OutcomeUnknown { .. } => "tool_outcome_unknown",
@@ -259,9 +266,10 @@ impl Refusal {
             | Refusal::ApprovalExpired { .. }
             | Refusal::BatchRejected { .. } => ErrorLayer::Permission,
             Refusal::Cancelled { .. } => ErrorLayer::Cancelled,
-            Refusal::ExecutorLimit | Refusal::QueueFull | Refusal::TooManyApprovals => {
-                ErrorLayer::Runtime
-            }
+            Refusal::LoopDetected { .. }
+            | Refusal::ExecutorLimit
+            | Refusal::QueueFull
+            | Refusal::TooManyApprovals => ErrorLayer::Runtime,
             Refusal::ToolUnavailable { .. }
             | Refusal::ToolTimeout { .. }
             | Refusal::OutcomeUnknown { .. }
@@ -387,6 +395,7 @@ pub const RESERVED_CODES: &[&str] = &[
     "approval_expired",
     "approval_unavailable",
     "tool_cancelled",
+    "loop_detected",
     "limit_exceeded",
     "tool_unavailable",
     "tool_timeout",

@@ -163,6 +163,8 @@ pub enum NotExecuted {
     CancelledBeforeStart,
     /// No executor took it in time, or the tool has changed.
     ToolUnavailable,
+    /// The run is in a loop.
+    Loop,
 }
 
 /// Whether the tool may have acted.

@@ -120,6 +120,8 @@ pub struct DeclaredSubject {
 
 /// Longest pointer to a subject, in bytes.
 pub const SUBJECT_POINTER_BYTES_MAX: usize = 256;
+/// Most pointers of a tool's loop key. Each is as long as one to a subject at most.
+pub const LOOP_KEY_MAX: usize = 16;
 /// Longest name of a shell, in bytes.
 pub const DIALECT_BYTES_MAX: usize = 32;
 
@@ -142,6 +144,10 @@ pub struct ToolDefinition {
     pub subject: Option<DeclaredSubject>,
     /// Lifts an ask that comes from mode or risk, but for a dangerous tool and in plan mode.
     pub skip_permission: bool,
+    /// The loop detector does not see its calls.
+    pub loop_exempt: bool,
+    /// Pointers to the only arguments that the loop detector compares. Empty: all of them.
+    pub loop_key: Vec<String>,
     /// A second execution does no harm.
     pub idempotent: bool,
     /// Runs alone in its batch.
@@ -395,6 +401,15 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
     if let Some(subject) = &definition.subject {
         check_subject(subject).or_else(|problem| invalid("subject", problem.to_owned()))?;
     }
+    at_most(
+        "loop_key",
+        definition.loop_key.len(),
+        LOOP_KEY_MAX as u64,
+        "entries",
+    )?;
+    for pointer in &definition.loop_key {
+        check_pointer(pointer).or_else(|problem| invalid("loop_key", problem.to_owned()))?;
+    }
     match definition.timeout_ms {
         Some(0) => return invalid("timeout_ms", "must not be zero".to_owned()),
         Some(span) if span > TIMEOUT_MS_MAX => {
@@ -414,15 +429,20 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
     Ok(())
 }
 
-fn check_subject(subject: &DeclaredSubject) -> Result<(), &'static str> {
-    let mut tokens = subject.pointer.split('/');
-    let points = tokens.next() == Some("") && subject.pointer.len() > 1;
+fn check_pointer(pointer: &str) -> Result<(), &'static str> {
+    let mut tokens = pointer.split('/');
+    let points = tokens.next() == Some("") && pointer.len() > 1;
     if !points || !tokens.all(|token| pointer_name(token).is_some()) {
         return Err("must have a pointer to an argument, such as `/command`");
     }
-    if subject.pointer.len() > SUBJECT_POINTER_BYTES_MAX {
+    if pointer.len() > SUBJECT_POINTER_BYTES_MAX {
         return Err("must have a pointer of at most 256 bytes");
     }
+    Ok(())
+}
+
+fn check_subject(subject: &DeclaredSubject) -> Result<(), &'static str> {
+    check_pointer(&subject.pointer)?;
     if subject.kind.is_none() {
         return Err("must have a type");
     }
@@ -471,6 +491,8 @@ fn digest_of(definition: &ToolDefinition) -> Digest {
         "has_permission_check": definition.has_permission_check,
         "idempotent": definition.idempotent,
         "kind": definition.kind.as_str(),
+        "loop_exempt": definition.loop_exempt,
+        "loop_key": definition.loop_key,
         "max_concurrency": definition.max_concurrency,
         "name": definition.name.as_str(),
         "parameters": json(&definition.parameters),
@@ -525,6 +547,8 @@ pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'
             "skip_permission",
             before.skip_permission != after.skip_permission,
         ),
+        ("loop_exempt", before.loop_exempt != after.loop_exempt),
+        ("loop_key", before.loop_key != after.loop_key),
         ("idempotent", before.idempotent != after.idempotent),
         ("exclusive", before.exclusive != after.exclusive),
         ("timeout_ms", before.timeout_ms != after.timeout_ms),

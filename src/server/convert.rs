@@ -10,6 +10,7 @@ use crate::gate::admission::{RequestedCall, Trace, TurnRequest};
 use crate::gate::call::{CallState, ToolCall};
 use crate::gate::event::{OutputChannel, RunState, RunSummary};
 use crate::gate::ids::{CallId, CallIndex, RunId, SessionId, ToolName, TurnId};
+use crate::gate::loop_detector::Detector;
 use crate::gate::provider::ProviderFormat;
 use crate::gate::record::StoredTurn;
 use crate::gate::refusal::{CallError, ErrorLayer};
@@ -176,6 +177,15 @@ pub(super) fn call_state(state: CallState) -> i32 {
     state as i32
 }
 
+pub(super) fn loop_detector(detector: Detector) -> i32 {
+    let detector = match detector {
+        Detector::ToolSignature => pb::LoopDetector::ToolSignature,
+        Detector::Cycle => pb::LoopDetector::Cycle,
+        Detector::Llm => pb::LoopDetector::Llm,
+    };
+    detector as i32
+}
+
 pub(super) fn output_channel(channel: OutputChannel) -> i32 {
     let channel = match channel {
         OutputChannel::Text => pb::OutputChannel::Text,
@@ -252,6 +262,7 @@ fn not_executed(reason: Option<NotExecuted>) -> i32 {
         Some(NotExecuted::InvalidCall) => pb::NotExecutedReason::InvalidCall,
         Some(NotExecuted::NotFound) => pb::NotExecutedReason::NotFound,
         Some(NotExecuted::CancelledBeforeStart) => pb::NotExecutedReason::CancelledBeforeStart,
+        Some(NotExecuted::Loop) => pb::NotExecutedReason::Loop,
         Some(NotExecuted::ToolUnavailable) => pb::NotExecutedReason::ToolUnavailable,
     };
     reason as i32
@@ -321,6 +332,7 @@ pub(super) fn run(run: &RunSummary) -> pb::Run {
         RunState::Completed => pb::RunState::Completed,
         RunState::Cancelled => pb::RunState::Cancelled,
         RunState::Error => pb::RunState::Error,
+        RunState::LoopDetected => pb::RunState::LoopDetected,
     };
     pb::Run {
         run_id: run.run.to_string(),
@@ -418,6 +430,8 @@ pub(super) fn definition(tool: &Tool) -> pb::ToolDefinition {
         kind: kind(definition.kind),
         subject: definition.subject.as_ref().map(subject),
         skip_permission: definition.skip_permission,
+        loop_exempt: definition.loop_exempt,
+        loop_key: definition.loop_key.clone(),
         idempotent: definition.idempotent,
         exclusive: definition.exclusive,
         timeout_ms: Some(tool.timeout_ms),

@@ -313,6 +313,14 @@ pub(super) fn turn_event(spec: &TurnSpec, view: &View, stamped: Stamped) -> Opti
                 .map(|call| spec.approval_id(*call).to_string())
                 .collect(),
         }),
+        Event::LoopDetected(found) => Body::LoopDetected(pb::LoopDetected {
+            detector: convert::loop_detector(found.detector),
+            reason: found.reason.clone(),
+            call_ids: found.calls.iter().map(|call| call_id(call.get())).collect(),
+            period: found.period,
+            repetitions: found.repetitions,
+            confidence: found.confidence,
+        }),
         Event::CallCompleted(_, result) => Body::CallCompleted(pb::CallCompleted {
             result: Some(convert::call_result(&result, view.contents_as_completed)),
         }),
@@ -404,6 +412,7 @@ pub(super) fn completed_message(
         TurnOutcome::Completed => pb::TurnOutcome::Completed,
         TurnOutcome::Cancelled => pb::TurnOutcome::Cancelled,
         TurnOutcome::Error => pb::TurnOutcome::Error,
+        TurnOutcome::LoopDetected => pb::TurnOutcome::LoopDetected,
     };
     let stop_reason = match completed.stop {
         None => pb::StopReason::Unspecified,

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -21,6 +22,7 @@ use crate::gate::admission::TurnRule;
 use crate::gate::call::CallState;
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{CallId, TurnKey};
+use crate::gate::json::{Document, JsonLimits, Kind};
 use crate::gate::permission::{RuleEntry, Verdict};
 use crate::gate::record::StoredTurn;
 use crate::pb::v1::turn_service_server::TurnService;
@@ -55,6 +57,8 @@ impl Turns {
             request.model_message.len(),
             allowed,
         )?;
+        let history = std::mem::take(&mut request.history_json);
+        self.check_history(&history)?;
         let rules = rule_entries(
             std::mem::take(&mut request.command_rules),
             "command_rules",
@@ -66,11 +70,34 @@ impl Turns {
         }
         let mut request = convert::turn_request(request, || self.engine.mint_turn_id())?;
         request.command_rules = rules.into_iter().filter_map(turn_rule).collect();
-        let attached = self.engine.start_turn(request, view.output).await?;
+        let started = self.engine.start_turn(request, history, view.output);
+        let attached = started.await?;
         Ok(Followed {
             events: EventStream::new(attached, view),
             cancel_on_drop: cancel.then(|| self.clone()),
         })
+    }
+
+    /// A conversation goes to a model as it is; what is no array cannot be one.
+    fn check_history(&self, history: &Bytes) -> Result<(), Failure> {
+        if history.is_empty() {
+            return Ok(());
+        }
+        let limits = self.engine.limits();
+        at_most("history_bytes_max", history.len(), limits.history_bytes_max)?;
+        let as_json = JsonLimits {
+            bytes_max: usize::MAX,
+            depth_max: u16::try_from(limits.json_depth_max).unwrap_or(u16::MAX),
+            nodes_max: usize::MAX,
+        };
+        let document = Document::parse(history, &as_json)
+            .map_err(|error| Failure::field("history_json", error.to_string()))?;
+        match document.root().kind() {
+            Kind::Array => Ok(()),
+            Kind::Null | Kind::Boolean | Kind::Number | Kind::String | Kind::Object => {
+                Err(Failure::field("history_json", "must be an array"))
+            }
+        }
     }
 
     /// Follows a turn.

@@ -151,3 +151,123 @@ fn values_that_no_type_can_refuse_are_checked() {
         assert_eq!(found, format!("config: {problem}"));
     }
 }
+
+#[test]
+fn the_numbers_of_loops_have_ends() {
+    let at = [
+        "loop.repeat=2",
+        "loop.repeat=100",
+        "loop.repeat=0",
+        "loop.cycle_repeat=2",
+        "loop.cycle_repeat=100",
+        "loop.cycle_repeat=0",
+        "loop.cycle_length_max=2",
+        "loop.cycle_length_max=5",
+        "loop.check=after_results",
+        "loop.diagnosis.timeout_ms=1",
+        "loop.diagnosis.timeout_ms=600000",
+        "loop.diagnosis.threshold=0.0",
+        "loop.diagnosis.threshold=1.0",
+    ];
+    for entry in at {
+        load(&[], &[entry]).unwrap();
+    }
+    let above = [
+        (
+            "loop.repeat=1",
+            "`loop.repeat` must be 2 to 100, or 0 for none",
+        ),
+        (
+            "loop.repeat=101",
+            "`loop.repeat` must be 2 to 100, or 0 for none",
+        ),
+        (
+            "loop.cycle_repeat=1",
+            "`loop.cycle_repeat` must be 2 to 100, or 0 for none",
+        ),
+        (
+            "loop.cycle_length_max=1",
+            "`loop.cycle_length_max` must be 2 to 5",
+        ),
+        (
+            "loop.cycle_length_max=6",
+            "`loop.cycle_length_max` must be 2 to 5",
+        ),
+        (
+            "loop.diagnosis.timeout_ms=0",
+            "`loop.diagnosis.timeout_ms` must be 1 to 600000",
+        ),
+        (
+            "loop.diagnosis.timeout_ms=600001",
+            "`loop.diagnosis.timeout_ms` must be 1 to 600000",
+        ),
+        (
+            "loop.diagnosis.after_rounds=0",
+            "`loop.diagnosis.after_rounds` must be 1 to 4294967295",
+        ),
+        (
+            "loop.diagnosis.every_rounds=0",
+            "`loop.diagnosis.every_rounds` must be 1 to 4294967295",
+        ),
+        (
+            "loop.diagnosis.threshold=1.1",
+            "`loop.diagnosis.threshold` must be 0 to 1",
+        ),
+        (
+            "loop.diagnosis.threshold=nan",
+            "`loop.diagnosis.threshold` must be 0 to 1",
+        ),
+        ("loop.diagnosis.modle=x", "`loop.diagnosis.modle` is no key"),
+    ];
+    for (entry, problem) in above {
+        let found = load(&[], &[entry]).unwrap_err().to_string();
+        assert_eq!(found, format!("config: {problem}"));
+    }
+}
+
+#[test]
+fn an_endpoint_of_a_diagnosis_is_a_plain_address_with_a_model() {
+    let model = "loop.diagnosis.model=judge";
+    let at = |endpoint: &str| {
+        let endpoint = format!("loop.diagnosis.endpoint={endpoint}");
+        let config = load(&[], &[&endpoint, model]);
+        config.and_then(|config| config.loops.diagnosis.address())
+    };
+    let address = at("http://127.0.0.1:8000/v1/chat?x=1").unwrap();
+    assert_eq!((address.host.as_str(), address.port), ("127.0.0.1", 8000));
+    assert_eq!(address.authority, "127.0.0.1:8000");
+    assert_eq!(address.path, "/v1/chat?x=1");
+    let address = at("http://[::1]").unwrap();
+    assert_eq!((address.host.as_str(), address.port), ("::1", 80));
+    assert_eq!(
+        (address.authority.as_str(), address.path.as_str()),
+        ("[::1]", "/")
+    );
+    for wrong in [
+        "https://a/b",
+        "a/b",
+        "http://",
+        "http://me:pw@a/",
+        "unix:///a",
+    ] {
+        let problem = at(wrong).unwrap_err().to_string();
+        assert!(
+            problem.contains("`loop.diagnosis.endpoint` must be"),
+            "{problem}"
+        );
+    }
+    let endpoint = "loop.diagnosis.endpoint=http://a/";
+    let problem = load(&[], &[endpoint]).unwrap_err().to_string();
+    assert!(
+        problem.contains("`loop.diagnosis.model` must be set"),
+        "{problem}"
+    );
+    let both = [
+        endpoint,
+        model,
+        "loop.diagnosis.api_key_env=KEY",
+        "loop.diagnosis.api_key_file=/key",
+    ];
+    let problem = load(&[], &both).unwrap_err().to_string();
+    assert!(problem.contains("must not be set together"), "{problem}");
+}

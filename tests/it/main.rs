@@ -27,6 +27,7 @@ mod inputs;
 mod json_properties;
 mod json_schema_suite;
 mod limits;
+mod loops;
 mod panel;
 mod panel_desk;
 mod permission_checks;

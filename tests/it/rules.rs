@@ -174,7 +174,9 @@ async fn allow_rules_of_a_workspace_hold_once_it_is_trusted() {
         &workspace.path().join(".callgate/settings.json"),
         &json!({ "allow": ["run_shell(git *)"] }),
     );
-    let setup = alone().set("permissions.workspace", workspace.path().display());
+    let setup = alone()
+        .set("loop.enabled", false)
+        .set("permissions.workspace", workspace.path().display());
     let sidecar = setup.start().await;
     let (mut executor, orchestrator) = connect(&sidecar).await;
     let completed = orchestrator

@@ -421,8 +421,11 @@ fn every_limit_says_what_it_bounds_its_default_and_its_unit() {
 
 #[test]
 fn every_setting_says_its_default() {
-    let source = read("src/config/mod.rs");
-    let structs = source.split("impl Default for").next().unwrap();
+    let sources = ["src/config/mod.rs", "src/config/loops.rs"].map(read);
+    let structs: String = sources
+        .iter()
+        .filter_map(|source| source.split("impl Default for").next())
+        .collect();
     let mut doc = String::new();
     for line in structs.lines().map(str::trim) {
         if let Some(text) = line.strip_prefix("/// ") {

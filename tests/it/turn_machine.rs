@@ -13,6 +13,7 @@ pub(crate) mod drive;
 mod judging;
 mod lines;
 mod looking;
+mod looping;
 mod losing;
 mod random;
 mod recovering;

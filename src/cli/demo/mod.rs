@@ -4,6 +4,7 @@
 //! Exit 0 only if all of them did. Leaves nothing behind: the state is in a temporary directory.
 
 mod approvals;
+mod loops;
 mod processes;
 mod scenarios;
 
@@ -27,8 +28,8 @@ use scenarios::{Expected, SCENARIOS, Scenario};
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long one scenario may take.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
-/// Scenarios besides the recorded messages: two of approvals, one of registrations.
-const OTHERS: usize = 3;
+/// Scenarios besides the recorded messages: one of loops, two of approvals, one of registrations.
+const OTHERS: usize = 4;
 /// What the executor registers.
 const TOOLS: usize = 7;
 
@@ -69,22 +70,12 @@ impl Demo {
         let mut surprises = Vec::new();
         for scenario in SCENARIOS {
             let played = self.play_one(&channel, scenario);
-            let ended = tokio::time::timeout(SCENARIO_LIMIT, played).await;
-            let ended = ended.unwrap_or_else(|_| Err(Outcome::failed("it did not end in time")));
-            if let Err(problem) = ended {
-                let problem = format!("{}: {}", scenario.title, text_of(&problem));
-                data(&format!("  NOT as it must: {problem}"));
-                surprises.push(problem);
-            }
+            surprises.extend(surprise(scenario.title, played).await);
         }
+        let played = loops::play(&channel, &self.examples);
+        surprises.extend(surprise("loops", played).await);
         let played = approvals::play(&mut sidecar, dir.path(), &self.examples);
-        let ended = tokio::time::timeout(SCENARIO_LIMIT, played).await;
-        let ended = ended.unwrap_or_else(|_| Err(Outcome::failed("it did not end in time")));
-        if let Err(problem) = ended {
-            let problem = format!("approvals: {}", text_of(&problem));
-            data(&format!("  NOT as it must: {problem}"));
-            surprises.push(problem);
-        }
+        surprises.extend(surprise("approvals", played).await);
         data("\nregistrations that must be refused");
         let bad = Running::python(&self.python, &self.examples, "bad_tools.py", &endpoint)?;
         if let Err(problem) = bad.must_succeed().await {
@@ -114,6 +105,18 @@ impl Demo {
         show_results(shown);
         check(&completed, shown, scenario)
     }
+}
+
+/// What went otherwise than it must, if anything.
+async fn surprise(
+    title: &str,
+    played: impl Future<Output = Result<(), Outcome>>,
+) -> Option<String> {
+    let ended = tokio::time::timeout(SCENARIO_LIMIT, played).await;
+    let ended = ended.unwrap_or_else(|_| Err(Outcome::failed("it did not end in time")));
+    let problem = format!("{title}: {}", text_of(&ended.err()?));
+    data(&format!("  NOT as it must: {problem}"));
+    Some(problem)
 }
 
 /// A turn of a recorded message.

@@ -127,6 +127,7 @@ impl Calls {
             | Body::TurnCompleted(_)
             | Body::ApprovalRequired(_)
             | Body::TurnSuspended(_)
+            | Body::LoopDetected(_)
             | Body::CallProgress(_)
             | Body::CallOutput(_)
             | Body::Heartbeat(_) => false,

@@ -12,6 +12,7 @@ use crate::gate::approval::Approval;
 use crate::gate::call::CallState;
 use crate::gate::event::{CallMoved, Progress};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
+use crate::gate::loop_detector::Signature;
 use crate::gate::permission::{CommandSubject, Facts, ToolWord};
 use crate::gate::result::CallResult;
 use crate::gate::tool::SharedTool;
@@ -85,6 +86,8 @@ pub(super) struct Call {
     pub(super) result: Option<Arc<CallResult>>,
     /// The executor waits for the acknowledgement of its answer.
     pub(super) answered: bool,
+    /// What the loop detector compares. None: not looked at, or it is not compared.
+    pub(super) signature: Option<Signature>,
     /// Why the look refused it; becomes its result when the turn decides, or at dispatch.
     pub(super) refusal: Option<super::look::Refused>,
     pub(super) reports: Reports,
@@ -126,6 +129,7 @@ impl Call {
             stopping: None,
             result: None,
             answered: false,
+            signature: None,
             refusal: None,
             reports: Reports::default(),
             command: None,

@@ -39,12 +39,23 @@ impl TurnMachine {
     /// The run has ended by something else: what waits for approvers waits in vain.
     pub(super) fn on_run_ended(&mut self, now: UnixMillis, run: RunSummary) {
         self.run_ended = Some(run);
-        let waiting: Vec<CallIndex> = self.pending().map(|approval| approval.call).collect();
-        let reason = "the run has ended";
-        for index in &waiting {
-            self.stop_call(*index, now, CancelReason::RunEnded, reason, 0);
+        self.stop_waiting(now);
+    }
+
+    /// Whatever waits for approvers ends, if the run has ended.
+    pub(super) fn stop_waiting(&mut self, now: UnixMillis) {
+        if self.run_ended.is_some() {
+            let waiting: Vec<CallIndex> = self.pending().map(|approval| approval.call).collect();
+            self.stop_unasked(now, &waiting);
         }
-        if !waiting.is_empty() {
+    }
+
+    /// Nobody is asked any more about these calls, since the run has ended.
+    pub(super) fn stop_unasked(&mut self, now: UnixMillis, calls: &[CallIndex]) {
+        for index in calls {
+            self.stop_call(*index, now, CancelReason::RunEnded, "the run has ended", 0);
+        }
+        if !calls.is_empty() {
             self.reject_rest(now);
         }
     }

@@ -33,6 +33,13 @@ pub enum Effect {
     Analyse(Analyse),
     /// Ask an executor about a call. Answered by `FactsResolved` or `ToolChecked`, or not in time.
     Inquire(Box<Inquiry>),
+    /// Ask a model whether the run is in a loop. Answered by `Diagnosed`, or not in time.
+    AskDiagnosis {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// How long the answer is awaited, in milliseconds.
+        timeout_ms: u64,
+    },
     /// Find an executor with room. Answered by `Claimed`, at once or later.
     Claim(Claim),
     /// Expect an executor to come back with a call that was sent before a restart. Answered by

@@ -24,6 +24,14 @@ use crate::gate::tool::Risk;
 impl TurnMachine {
     /// Has the asked calls wait, and tells of all that do.
     pub(super) fn freeze(&mut self, asked: Vec<Asked>, now: UnixMillis, view: &View<'_>) {
+        if self.run_ended.is_some() {
+            let calls = asked.iter().map(|ask| ask.position);
+            let calls: Vec<_> = calls
+                .filter_map(|at| Some(self.calls.get(at)?.index))
+                .collect();
+            self.stop_unasked(now, &calls);
+            return;
+        }
         let room = asked.len().min(view.session.approvals_room);
         let mut approvals = Vec::with_capacity(room);
         for (ask, number) in asked.into_iter().zip(0_usize..) {

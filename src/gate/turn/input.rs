@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::decide::Decided;
 use crate::gate::event::{Attempt, OutputChunk, Progress, RunSummary};
 use crate::gate::ids::{CallIndex, InstanceId};
+use crate::gate::loop_detector::Diagnosis;
 use crate::gate::permission::{CommandSubject, PathFact, ToolWord};
 use crate::gate::result::ToolResult;
 
@@ -99,6 +100,9 @@ pub enum Input {
     Decided(Box<Decided>),
     /// Tools came, changed or went, or rules, mode or grants are others now.
     ToolsChanged,
+    /// A model said whether the run is in a loop, as
+    /// [`Effect::AskDiagnosis`](super::Effect::AskDiagnosis) asked. None: it said nothing that counts.
+    Diagnosed(Option<Box<Diagnosis>>),
     /// A moment that [`deadline`](super::TurnMachine::deadline) named has come.
     DeadlineReached,
 }

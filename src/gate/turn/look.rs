@@ -2,14 +2,15 @@
 //!
 //! The first failure is the call's error. Never sends anything.
 
-use bytes::Bytes;
-
 use super::input::CheckedArguments;
 use super::{TurnMachine, View};
 use crate::gate::admission::RequestedCall;
-use crate::gate::json::Document;
+use crate::gate::ids::CallIndex;
+use crate::gate::json::{Document, JsonLimits};
+use crate::gate::loop_detector::{Round, Signature};
 use crate::gate::record::TurnSpec;
 use crate::gate::refusal::Refusal;
+use crate::gate::registry::Registry;
 use crate::gate::result::{Digest, NotExecuted};
 use crate::gate::tool::SharedTool;
 
@@ -32,11 +33,15 @@ impl TurnMachine {
         };
         call.refusal = None;
         let requested = &asked.call;
-        let found = find_tool(asked, &spec, view);
+        let compares = view.settings.loops.compares_calls();
+        let found = find_tool(asked, &spec, view.registry);
         let tool = match found {
             Ok(tool) => tool,
             Err(refused) => {
                 call.refusal = Some(refused);
+                if compares {
+                    call.signature = sign(asked, None, view.json);
+                }
                 return;
             }
         };
@@ -44,15 +49,66 @@ impl TurnMachine {
         call.tool = Some(tool.clone());
         if requested.truncated {
             call.refusal = Some(invalid(Refusal::CutOff));
+            if compares {
+                call.signature = sign(asked, Some(&tool), view.json);
+            }
             return;
         }
-        match check_arguments(&requested.arguments, &tool, view) {
-            (arguments, None) => call.arguments = arguments,
-            (arguments, Some(refusal)) => {
-                call.arguments = arguments;
-                call.refusal = Some(invalid(refusal));
+        let text = &requested.arguments;
+        let document = match Document::parse_object(text, view.json) {
+            Ok(document) => document,
+            Err(error) => {
+                call.arguments = None;
+                call.refusal = Some(invalid(error.into()));
+                if compares {
+                    call.signature = Signature::of_raw(name_of(&tool), Some(&tool), text);
+                }
+                return;
             }
+        };
+        // Arguments that parse are kept even if they do not fit, for their digest.
+        let arguments = in_dispatch_form(&document);
+        if compares {
+            let known = Some((&arguments.text, &arguments.digest));
+            call.signature = Signature::of_call(name_of(&tool), Some(&tool), &document, known);
         }
+        call.arguments = Some(arguments);
+        let refusal = tool.schema.check(&document).err().map(Refusal::from);
+        call.refusal = refusal.map(invalid);
+    }
+}
+
+fn name_of(tool: &SharedTool) -> &str {
+    tool.definition.name.as_str()
+}
+
+fn in_dispatch_form(document: &Document) -> CheckedArguments {
+    let text = document.dispatch_form();
+    CheckedArguments {
+        digest: Digest::of(&text),
+        text,
+    }
+}
+
+/// What a turn called, from its words alone, as the look signs it.
+pub fn steps_of(spec: &TurnSpec, registry: &Registry, json: &JsonLimits) -> Round {
+    let mut round = Round::new(spec.round);
+    for (asked, position) in spec.request.calls.iter().zip(0..) {
+        let tool = find_tool(asked, spec, registry).ok();
+        if let Some(signature) = sign(asked, tool.as_ref(), json) {
+            round.observe(CallIndex(position), signature);
+        }
+    }
+    round
+}
+
+/// The signature of a call whose arguments nobody has read.
+fn sign(asked: &RequestedCall, tool: Option<&SharedTool>, json: &JsonLimits) -> Option<Signature> {
+    let name = tool.map_or(asked.call.name.as_str(), name_of);
+    let tool = tool.map(AsRef::as_ref);
+    match Document::parse_object(&asked.call.arguments, json) {
+        Ok(document) => Signature::of_call(name, tool, &document, None),
+        Err(_) => Signature::of_raw(name, tool, &asked.call.arguments),
     }
 }
 
@@ -66,7 +122,7 @@ fn invalid(refusal: Refusal) -> Refused {
 fn find_tool(
     asked: &RequestedCall,
     spec: &TurnSpec,
-    view: &View<'_>,
+    registry: &Registry,
 ) -> Result<SharedTool, Refused> {
     let name = &asked.call.name;
     let toolset = spec.toolset();
@@ -77,17 +133,12 @@ fn find_tool(
         why: NotExecuted::NotFound,
     };
     if spec.request.snapshot.is_none() {
-        return view
-            .registry
-            .look_up(name, toolset)
-            .cloned()
-            .ok_or_else(not_found);
+        let tool = registry.look_up(name, toolset).cloned();
+        return tool.ok_or_else(not_found);
     }
     let seen = asked.seen.as_ref().ok_or_else(not_found)?;
-    let tool = view
-        .registry
-        .look_up(&seen.tool, toolset)
-        .ok_or_else(not_found)?;
+    let tool = registry.look_up(&seen.tool, toolset);
+    let tool = tool.ok_or_else(not_found)?;
     if tool.digest != seen.digest {
         return Err(Refused {
             refusal: Refusal::ToolChanged {
@@ -97,23 +148,4 @@ fn find_tool(
         });
     }
     Ok(tool.clone())
-}
-
-/// Parses and checks. Arguments that parse are kept even if they do not fit, for their digest.
-fn check_arguments(
-    text: &Bytes,
-    tool: &SharedTool,
-    view: &View<'_>,
-) -> (Option<CheckedArguments>, Option<Refusal>) {
-    let document = match Document::parse_object(text, view.json) {
-        Ok(document) => document,
-        Err(error) => return (None, Some(error.into())),
-    };
-    let text = document.dispatch_form();
-    let arguments = CheckedArguments {
-        digest: Digest::of(&text),
-        text,
-    };
-    let refusal = tool.schema.check(&document).err().map(Refusal::from);
-    (Some(arguments), refusal)
 }

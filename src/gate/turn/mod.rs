@@ -3,8 +3,8 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `inquire`, `judge`, `freeze`, `decide`, `dispatch`, `reply`, `cancel`, `settle`, and `recover` for
-//! what follows a restart.
+//! them: `look`, `looping`, `inquire`, `judge`, `freeze`, `decide`, `dispatch`, `reply`, `cancel`, `settle`,
+//! and `recover` for what follows a restart.
 
 mod call;
 mod cancel;
@@ -16,6 +16,7 @@ mod input;
 mod inquire;
 mod judge;
 mod look;
+mod looping;
 mod recover;
 mod reply;
 mod settle;
@@ -32,6 +33,7 @@ pub use input::{
 };
 pub use inquire::{keep_about, paths_in};
 pub use judge::command_in;
+pub use look::steps_of;
 
 use super::approval::Approval;
 use super::call::CallState;
@@ -39,14 +41,15 @@ use super::event::{AcceptedCall, Event, RunSummary, TurnAccepted};
 use super::ids::{CallId, CallIndex, ToolName, UnixMillis};
 use super::json::JsonLimits;
 use super::limits::Limits;
+use super::loop_detector::{LoopFound, LoopSettings, LoopWindow, Round};
 use super::permission::{Approver, Grants, ModeBounds, Permissions, Policy};
 use super::record::{Record, TurnSpec};
 use super::registry::Registry;
 use super::result::CallResult;
 use call::Call;
 
-/// How long a turn's calls wait for what. Milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How long a turn's calls wait for what, in milliseconds, and what ends their run.
+#[derive(Debug, Clone, PartialEq)]
 pub struct TurnSettings {
     /// For an executor with room. Then `tool_unavailable`.
     pub queue_timeout_ms: u64,
@@ -62,6 +65,8 @@ pub struct TurnSettings {
     pub check_timeout_ms: u64,
     /// For an executor to say what a call's paths are. Then nobody knows.
     pub facts_timeout_ms: u64,
+    /// What is a loop.
+    pub loops: LoopSettings,
 }
 
 /// The session of a turn, as it is at one step.
@@ -96,6 +101,8 @@ pub struct View<'a> {
     pub permissions: &'a Permissions,
     /// The rules that came with the turn.
     pub turn_rules: Option<&'a Policy>,
+    /// What the run called before.
+    pub loop_window: &'a LoopWindow,
     /// The session.
     pub session: SessionView<'a>,
 }
@@ -117,6 +124,14 @@ pub struct TurnMachine {
     run_ended: Option<RunSummary>,
     /// A cancellation that came before the turn began.
     early_cancel: Option<Cancel>,
+    /// What the turn called, for the window of its run.
+    steps: Round,
+    /// The window has not had them like this.
+    steps_are_new: bool,
+    /// The run is in a loop.
+    looping: Option<Arc<LoopFound>>,
+    /// A diagnosis is awaited until then.
+    diagnosed_until: Option<UnixMillis>,
     begun: bool,
     ended: bool,
     /// Calls that this step ended; told once their record stands.
@@ -157,6 +172,10 @@ impl TurnMachine {
             cancelling: None,
             run_ended: None,
             early_cancel: None,
+            steps: Round::default(),
+            steps_are_new: false,
+            looping: None,
+            diagnosed_until: None,
             begun: false,
             ended: false,
             ended_now: Vec::new(),
@@ -215,7 +234,8 @@ impl TurnMachine {
             return None;
         }
         let calls = self.calls.iter().filter_map(Call::deadline);
-        calls.chain(self.turn_deadline()).min()
+        let others = self.turn_deadline().into_iter().chain(self.diagnosed_until);
+        calls.chain(others).min()
     }
 
     fn turn_deadline(&self) -> Option<UnixMillis> {
@@ -262,12 +282,14 @@ impl TurnMachine {
             Input::RunEnded(run) => self.on_run_ended(now, run),
             Input::Decided(decided) => self.on_decided(now, *decided, view),
             Input::ToolsChanged => self.on_tools_changed(now, view),
+            Input::Diagnosed(diagnosis) => self.on_diagnosed(diagnosis.as_deref(), view),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
         self.decide_when_answered(now, view);
         // Whatever ended may have made room for the next.
         self.let_go();
         self.claim_ready(now, view);
+        self.judge_results(view);
         self.settle(now);
         self.note_suspension(now);
         self.take_effects()
@@ -279,10 +301,15 @@ impl TurnMachine {
             self.look(position, view);
         }
         self.announce_accepted();
+        self.note_steps(self.signed(), view);
         if let Some(cancel) = self.early_cancel.take() {
             self.on_cancel(now, &cancel);
             return;
         }
+        if self.stop_loop(now, view) {
+            return;
+        }
+        self.ask_for_diagnosis(now, view);
         self.inquire_all(now, view);
     }
 

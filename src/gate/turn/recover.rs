@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::call::{Call, Place, Stopping};
 use super::effect::{Durability, Effect, Expect};
 use super::input::{CancelReason, CheckedArguments};
-use super::look::Refused;
+use super::look::{Refused, steps_of};
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::approval::BatchPolicy;
@@ -63,6 +63,8 @@ impl TurnMachine {
         let approvals = self.calls.iter().filter_map(|call| call.approval.as_ref());
         let asked_at = approvals.map(|approval| approval.created_at).min();
         self.suspended_ms = asked_at.map_or(0, |asked_at| now.since(asked_at));
+        // What it called was judged before; with the results it may be judged again.
+        self.note_steps(steps_of(&self.spec, view.registry, view.json), view);
         if let Some(reason) = self.cancelling.clone() {
             self.end_cancelled(now, &reason, view);
             return;
@@ -81,6 +83,7 @@ impl TurnMachine {
                 None => self.wait_again(position, now),
             }
         }
+        self.stop_waiting(now);
         self.inquire_all(now, view);
     }
 

@@ -122,6 +122,7 @@ impl TurnMachine {
         if self.turn_deadline().is_some_and(|due| due <= now) {
             self.time_out_turn(now, view);
         }
+        self.give_diagnosis_up(now);
         for position in 0..self.calls.len() {
             let due = self
                 .calls

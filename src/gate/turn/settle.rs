@@ -234,7 +234,7 @@ impl TurnMachine {
                 });
             }
         }
-        if self.open == 0 {
+        if self.open == 0 && !self.waits_for_diagnosis() {
             self.finish(now);
             return;
         }
@@ -277,14 +277,19 @@ impl TurnMachine {
             .filter_map(|call| call.result.clone())
             .collect();
         let run = self.run_after(now);
-        let outcome = match self.cancelling {
-            Some(_) => TurnOutcome::Cancelled,
-            None => TurnOutcome::Completed,
+        let (outcome, refusal) = match (&self.cancelling, &self.looping) {
+            (Some(reason), _) => {
+                let reason = reason.clone();
+                (TurnOutcome::Cancelled, Some(Refusal::Cancelled { reason }))
+            }
+            (None, Some(found)) => {
+                let reason = found.reason.clone();
+                let refusal = Refusal::LoopDetected { reason };
+                (TurnOutcome::LoopDetected, Some(refusal))
+            }
+            (None, None) => (TurnOutcome::Completed, None),
         };
-        let error = self
-            .cancelling
-            .clone()
-            .map(|reason| Refusal::Cancelled { reason }.into_error());
+        let error = refusal.map(Refusal::into_error);
         let completed = Arc::new(TurnCompleted {
             outcome,
             stop: self.stop_reason(outcome, &run),
@@ -323,10 +328,17 @@ impl TurnMachine {
                 ..ended.clone()
             };
         }
-        let (state, end_code, end_reason) = match &self.cancelling {
-            Some(reason) => (RunState::Cancelled, "tool_cancelled", reason.as_str()),
-            None if self.has_stop_flag() => (RunState::Completed, "", "a tool ended the run"),
-            None => (RunState::Active, "", ""),
+        let (state, end_code, end_reason) = match (&self.cancelling, &self.looping) {
+            (Some(reason), _) => (RunState::Cancelled, "tool_cancelled", reason.as_str()),
+            (None, Some(found)) => (
+                RunState::LoopDetected,
+                "loop_detected",
+                found.reason.as_str(),
+            ),
+            (None, None) if self.has_stop_flag() => {
+                (RunState::Completed, "", "a tool ended the run")
+            }
+            (None, None) => (RunState::Active, "", ""),
         };
         RunSummary {
             session: self.spec.session().clone(),
@@ -344,13 +356,17 @@ impl TurnMachine {
         match (outcome, run.state) {
             (TurnOutcome::Completed, RunState::Active) => None,
             (TurnOutcome::Completed, _) if self.has_stop_flag() => Some(StopReason::Tool),
-            (TurnOutcome::Completed | TurnOutcome::Cancelled | TurnOutcome::Error, _) => {
-                Some(StopReason::RunEnded)
-            }
+            (
+                TurnOutcome::Completed
+                | TurnOutcome::Cancelled
+                | TurnOutcome::Error
+                | TurnOutcome::LoopDetected,
+                _,
+            ) => Some(StopReason::RunEnded),
         }
     }
 
-    fn has_stop_flag(&self) -> bool {
+    pub(super) fn has_stop_flag(&self) -> bool {
         let results = self.calls.iter().filter_map(|call| call.result.as_ref());
         results.into_iter().any(|result| result.stop_flag)
     }

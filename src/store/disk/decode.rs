@@ -360,6 +360,8 @@ fn tool_of(tool: super::Tool) -> Result<RestoredTool, Unreadable> {
             kind: numbers::tool_kind_from(tool.kind)?,
             subject: tool.subject.map(subject_of).transpose()?,
             skip_permission: tool.skip_permission,
+            loop_exempt: tool.loop_exempt,
+            loop_key: tool.loop_key,
             idempotent: tool.idempotent,
             exclusive: tool.exclusive,
             timeout_ms: tool.timeout_ms,

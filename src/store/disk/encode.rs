@@ -422,6 +422,8 @@ fn write_tool(wire: &mut Wire<'_>, tool: &RestoredTool) {
     }
     wire.flag(19, definition.skip_permission);
     wire.flag(20, definition.has_permission_check);
+    wire.flag(24, definition.loop_exempt);
+    wire.texts(25, &definition.loop_key);
 }
 
 fn write_toolset(wire: &mut Wire<'_>, toolset: &Toolset) {

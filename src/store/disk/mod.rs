@@ -375,6 +375,10 @@ struct Tool {
     skip_permission: bool,
     #[prost(bool, tag = "20")]
     has_permission_check: bool,
+    #[prost(bool, tag = "24")]
+    loop_exempt: bool,
+    #[prost(string, repeated, tag = "25")]
+    loop_key: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -55,6 +55,7 @@ numbers! {
         RunState::Completed = 2,
         RunState::Cancelled = 3,
         RunState::Error = 4,
+        RunState::LoopDetected = 6,
     }
     "format" ProviderFormat, format_to, format_from {
         ProviderFormat::OpenAiChat = 1,
@@ -63,6 +64,7 @@ numbers! {
         TurnOutcome::Completed = 1,
         TurnOutcome::Cancelled = 2,
         TurnOutcome::Error = 3,
+        TurnOutcome::LoopDetected = 5,
     }
     "stop" StopReason, stop_to, stop_from {
         StopReason::Tool = 1,
@@ -86,6 +88,7 @@ numbers! {
         NotExecuted::BatchRejected = 10,
         NotExecuted::AnsweredByApprover = 11,
         NotExecuted::DeniedByTool = 12,
+        NotExecuted::Loop = 17,
     }
     "effect" CallEffect, effect_to, effect_from {
         CallEffect::NotExecuted = 1,

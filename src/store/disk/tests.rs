@@ -272,6 +272,7 @@ impl Source<'_> {
                     NotExecuted::BatchRejected,
                     NotExecuted::AnsweredByApprover,
                     NotExecuted::DeniedByTool,
+                    NotExecuted::Loop,
                 ];
                 match source.newest && source.flag() {
                     true => source.pick(&later),
@@ -367,6 +368,8 @@ impl Source<'_> {
                     })
                 }),
                 skip_permission: self.later(Self::flag),
+                loop_exempt: self.later(Self::flag),
+                loop_key: self.later(|source| source.list(Self::text)),
                 idempotent: self.flag(),
                 exclusive: self.flag(),
                 timeout_ms: self.option(Self::number32),

@@ -194,7 +194,8 @@ async fn an_approver_may_answer_in_the_tools_place() {
 
 #[tokio::test]
 async fn of_two_deciders_one_wins_and_the_other_learns_of_it() {
-    let (sidecar, mut executor, orchestrator, approver) = with_approver(Setup::default()).await;
+    let (sidecar, mut executor, orchestrator, approver) =
+        with_approver(Setup::default().set("loop.enabled", false)).await;
     let other = Approver::connect(&sidecar).await;
     for round in 0..40 {
         let mut events = frozen(&orchestrator, erasing(&format!("t{round}"))).await;

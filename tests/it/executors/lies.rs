@@ -143,7 +143,8 @@ async fn a_cancellation_that_nobody_asked_for_is_invalid() {
 
 #[tokio::test]
 async fn a_result_with_broken_json_is_invalid() {
-    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let (_sidecar, mut executor, orchestrator) =
+        set_up(Setup::default().set("loop.enabled", false), [tools::echo()]).await;
     let texts = [
         "{\"a\":NaN}",
         "{",
@@ -180,7 +181,8 @@ async fn a_result_with_broken_json_is_invalid() {
 
 #[tokio::test]
 async fn an_error_keeps_a_code_of_the_executors_own_domain_only() {
-    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let (_sidecar, mut executor, orchestrator) =
+        set_up(Setup::default().set("loop.enabled", false), [tools::echo()]).await;
     let rows = [
         ("disk_full", "disk_full"),
         ("tool_not_found", "tool_execution_failed"),

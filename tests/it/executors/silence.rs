@@ -58,6 +58,7 @@ async fn an_executor_that_answers_each_ping_late_stays() {
 #[tokio::test]
 async fn an_executor_that_does_not_read_is_closed_and_holds_nobody_up() {
     let setup = Setup::default()
+        .set("loop.enabled", false)
         .set("stream.ping_interval_ms", 50)
         .set("stream.ping_misses", 10_000)
         .set("stream.send_stall_ms", 300)

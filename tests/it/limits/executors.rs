@@ -15,6 +15,7 @@ use crate::support::{set_up, tools};
 #[tokio::test]
 async fn results_have_parts_metadata_and_errors_of_a_size() {
     let setup = Setup::default()
+        .set("loop.enabled", false)
         .set("limits.result_parts_max", 2)
         .set("limits.result_metadata_bytes_max", 8)
         .set("limits.error_message_bytes_max", 5)

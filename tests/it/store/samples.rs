@@ -216,6 +216,8 @@ pub(crate) fn tools(registry: &mut Registry, names: &[&str], description: &str) 
         max_concurrency: 0,
         supports_cancellation: true,
         has_permission_check: false,
+        loop_exempt: false,
+        loop_key: Vec::new(),
         services: vec![String::from("files")],
         version: String::from("1"),
         annotations: Bytes::new(),

@@ -77,7 +77,8 @@ impl Multiplex {
 
 #[tokio::test]
 async fn many_turns_share_one_stream() {
-    let (_sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let (_sidecar, mut executor, orchestrator) =
+        set_up(Setup::default().set("loop.enabled", false), [tools::echo()]).await;
     let mut stream = Multiplex::open(&orchestrator).await;
     for position in 0..20 {
         stream.ask(Ask::Run(one(&format!("t{position}")))).await;

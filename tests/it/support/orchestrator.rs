@@ -328,6 +328,7 @@ pub(crate) fn line(body: &Body) -> String {
             outcome.trim_start_matches("TURN_OUTCOME_").to_lowercase()
         }
         Body::ApprovalRequired(required) => format!("asking {}", required.approvals.len()),
+        Body::LoopDetected(found) => format!("loop of {}", found.period),
         Body::TurnSuspended(suspended) => format!("suspended {}", suspended.approval_ids.len()),
         Body::CallProgress(progress) => {
             format!("{}: progress {}", progress.call_id, progress.message)

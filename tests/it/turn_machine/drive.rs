@@ -15,6 +15,7 @@ use callgate::gate::ids::{
 };
 use callgate::gate::json::JsonLimits;
 use callgate::gate::limits::Limits;
+use callgate::gate::loop_detector::{LoopSettings, LoopWindow};
 use callgate::gate::permission::{Approver, Grants, Mode, ModeBounds, Permissions};
 use callgate::gate::record::{StoredTurn, TurnSpec};
 use callgate::gate::registry::Registry;
@@ -35,6 +36,7 @@ pub(crate) struct Paper {
     registry: Registry,
     attempts_max: u32,
     batch_policy: BatchPolicy,
+    round: u32,
 }
 
 /// A turn whose calls are (id, tool, arguments).
@@ -58,6 +60,7 @@ pub(crate) fn paper(calls: &[(&str, &str, &str)]) -> Paper {
         registry: tools::registry(),
         attempts_max: 3,
         batch_policy: BatchPolicy::FreezeAtomic,
+        round: 1,
     }
 }
 
@@ -75,6 +78,12 @@ fn requested((id, tool, arguments): &(&str, &str, &str)) -> RequestedCall {
 }
 
 impl Paper {
+    /// Which turn of its run it is.
+    pub(crate) fn round(mut self, number: u32) -> Self {
+        self.round = number;
+        self
+    }
+
     pub(crate) fn max_parallel(mut self, max: u32) -> Self {
         self.request.max_parallel = Some(max);
         self
@@ -137,7 +146,7 @@ impl Paper {
             batch_policy: self.batch_policy,
             session_toolset: None,
             session_max_parallel: None,
-            round: 1,
+            round: self.round,
             run_started_at: UnixMillis(0),
             accepted_at: UnixMillis(0),
         }
@@ -175,6 +184,7 @@ impl Paper {
                 attempts_max: self.attempts_max,
                 check_timeout_ms: 200,
                 facts_timeout_ms: 300,
+                loops: LoopSettings::default(),
             },
             permissions: Permissions::default(),
             approver: Approver::None,
@@ -183,6 +193,7 @@ impl Paper {
             grants: Grants::default(),
             cwd: None,
             session_mode: None,
+            window: LoopWindow::default(),
             now: 0,
             transcript: String::new(),
         }
@@ -206,6 +217,8 @@ pub(crate) struct Turn {
     pub(crate) cwd: Option<&'static str>,
     /// None: the mode of the permissions.
     pub(crate) session_mode: Option<Mode>,
+    /// What the run called before.
+    pub(crate) window: LoopWindow,
     now: u64,
     transcript: String,
 }
@@ -220,6 +233,7 @@ impl Turn {
             settings: &self.settings,
             permissions: &self.permissions,
             turn_rules: None,
+            loop_window: &self.window,
             session: SessionView {
                 mode: ModeBounds::of(self.session_mode.unwrap_or(self.permissions.mode)),
                 grants: &self.grants,
@@ -231,6 +245,9 @@ impl Turn {
         };
         let words = lines::input(self.machine.spec(), &input);
         let effects = self.machine.step(UnixMillis(self.now), input, &view);
+        if let Some(steps) = self.machine.take_new_steps() {
+            self.window.put(steps, &self.settings.loops);
+        }
         self.transcript
             .push_str(&format!("{:>5} {words}\n", self.now));
         for effect in &effects {

@@ -96,6 +96,10 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
             snake(format!("{:?}", decided.deciding.choice))
         ),
         Input::ToolsChanged => "tools changed".to_owned(),
+        Input::Diagnosed(said) => match said {
+            None => "no diagnosis".to_owned(),
+            Some(said) => format!("diagnosed loop={} {}", said.is_loop, said.confidence),
+        },
         Input::DeadlineReached => "deadline reached".to_owned(),
     }
 }
@@ -154,6 +158,7 @@ pub(crate) fn effect(spec: &TurnSpec, effect: &Effect) -> String {
                 }
             }
         }
+        Effect::AskDiagnosis { timeout_ms, .. } => format!("ask diagnosis within {timeout_ms}"),
         Effect::Claim(claim) => format!("claim {}", call(spec, claim.call)),
         Effect::Expect(expect) => format!(
             "expect {}#{}@{}",
@@ -285,6 +290,14 @@ fn event(spec: &TurnSpec, event: &Event) -> String {
         Event::Suspended(calls) => format!(
             "suspended: {}",
             list(calls.iter().map(|index| call(spec, *index)))
+        ),
+        Event::LoopDetected(found) => format!(
+            "loop detected: {} {:?} period={} repetitions={} [{}]",
+            found.detector.as_str(),
+            found.reason,
+            found.period,
+            found.repetitions,
+            list(found.calls.iter().map(|index| call(spec, *index)))
         ),
         Event::CallCompleted(index, result) => {
             format!("{} completed: {}", call(spec, *index), self::result(result))

@@ -39,6 +39,8 @@ pub(crate) fn definition(name: &str) -> ToolDefinition {
         annotations: Bytes::new(),
         subject: None,
         skip_permission: false,
+        loop_exempt: false,
+        loop_key: Vec::new(),
     }
 }
 

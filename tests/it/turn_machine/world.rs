@@ -284,7 +284,7 @@ impl World {
                 }
                 Effect::Announce(event) => self.announced(event),
                 // None of the tools here runs commands, or has paths or a check of its own.
-                Effect::Analyse(_) | Effect::Inquire(_) => panic!("asked about"),
+                Effect::Analyse(_) | Effect::Inquire(_) | Effect::AskDiagnosis { .. } => panic!(),
                 Effect::Claim(claim) => self.claim(claim.call.get()),
                 Effect::Expect(expect) => {
                     let known = &mut self.known[expect.call.get()];
@@ -326,11 +326,8 @@ impl World {
         }
         // A call that has ended holds no place at the executors.
         for known in &self.known {
-            assert!(
-                !(known.claimed && known.state.unwrap().is_final()),
-                "{}",
-                self.turn.transcript()
-            );
+            let is_held = known.claimed && known.state.unwrap().is_final();
+            assert!(!is_held, "{}", self.turn.transcript());
         }
         unrecorded
     }
@@ -345,6 +342,7 @@ impl World {
             | Effect::Answer(_)
             | Effect::Analyse(_)
             | Effect::Inquire(_)
+            | Effect::AskDiagnosis { .. }
             | Effect::Claim(_)
             | Effect::Expect(_)
             | Effect::Dispatch(_)
@@ -466,6 +464,7 @@ impl World {
             Event::Accepted(_)
             | Event::ApprovalRequired(_)
             | Event::Suspended(_)
+            | Event::LoopDetected(_)
             | Event::Progress(..)
             | Event::Output(..)
             | Event::Heartbeat(_) => {}

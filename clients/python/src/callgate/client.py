@@ -171,6 +171,8 @@ class Client:
         kind: Kind | None = None,
         subject: Subject | None = None,
         skip_permission: bool = False,
+        loop_exempt: bool = False,
+        loop_key: Sequence[str] = (),
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,
@@ -478,6 +480,7 @@ class Client:
         batch_policy: BatchPolicy | None = None,
         command_rules: Sequence[RuleSpec] = (),
         on_suspend: OnSuspend = "wait",
+        history: Sequence[Any] | None = None,
         traceparent: str = "",
         carrier: Literal["stream", "rpc"] = "stream",
     ) -> Turn:
@@ -511,6 +514,8 @@ class Client:
             on_suspend: Once only people are awaited, "wait" for them, or "end": the
                 events end after `TurnSuspended`, awaiting raises `Suspended`, and
                 `attach_turn` takes the turn up.
+            history: The conversation so far, for the sidecar's loop diagnosis, which looks at
+                rounds without calls. None: it looks at what the run called.
             traceparent: W3C trace context.
             carrier: "stream" shares one stream among all turns, which is cheaper.
 
@@ -536,6 +541,7 @@ class Client:
             ("traceparent", traceparent),
         ):
             check_type(what, value, str)
+        check_type("history", history, Sequence, type(None))
         check_type("max_parallel", max_parallel, int, type(None))
         check_type("timeout", timeout, int, float, type(None))
         if calls and openai_message is not None:
@@ -557,6 +563,7 @@ class Client:
             batch_policy=batch_policy,
             command_rules=command_rules,
             on_suspend=on_suspend,
+            history=history,
             traceparent=traceparent,
         )
 

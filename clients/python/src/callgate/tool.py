@@ -77,6 +77,9 @@ class Tool:
             tool or a parameter match.
         skip_permission: Lifts an ask that comes from mode or risk. Never for a
             dangerous tool, never in plan mode, and no rule.
+        loop_exempt: May be called again and again: the loop detector does not see it.
+        loop_key: Pointers, such as "/path", to the only arguments that the loop
+            detector compares. Empty: all of them.
         timeout: Longest execution in seconds. None: the sidecar's default, 120.
         idempotent: A second execution does no harm, so a lost one may be repeated.
         exclusive: No other call of its batch executes meanwhile.
@@ -108,6 +111,8 @@ class Tool:
         kind: Kind | None = None,
         subject: Subject | None = None,
         skip_permission: bool = False,
+        loop_exempt: bool = False,
+        loop_key: Sequence[str] = (),
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,
@@ -135,6 +140,8 @@ class Tool:
             raise ToolDefinitionError(
                 f"max_concurrency must be 1 to {_UINT32_MAX}, not {max_concurrency!r}; leave it out for no limit"
             )
+        if isinstance(loop_key, str) or not all(pointer.startswith("/") for pointer in loop_key):
+            raise ToolDefinitionError(f"loop_key must hold pointers such as /path, not {loop_key!r}")
         self.handler = handler
         self.name = _checked_name(name if name is not None else getattr(handler, "__name__", ""))
         self.description = description if description is not None else inspect.getdoc(handler) or ""
@@ -142,6 +149,8 @@ class Tool:
         self.kind = kind
         self.subject = subject
         self.skip_permission = skip_permission
+        self.loop_exempt = loop_exempt
+        self.loop_key = tuple(loop_key)
         self.timeout = timeout
         self.idempotent = idempotent
         self.exclusive = exclusive

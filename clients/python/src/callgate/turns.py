@@ -20,9 +20,10 @@ from .result import CallResult, ErrorInfo, to_json
 from .tool import Risk
 
 CallState = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled"]
-TurnOutcome = Literal["completed", "cancelled", "error"]
+TurnOutcome = Literal["completed", "cancelled", "loop_detected", "error"]
 TurnState = Literal["running", "suspended", "completed"]
-RunState = Literal["active", "completed", "cancelled", "error"]
+RunState = Literal["active", "completed", "cancelled", "loop_detected", "error"]
+LoopDetector = Literal["tool_signature", "cycle", "llm", "unknown"]
 Results = Literal["at_end", "as_completed", "both"]
 OnSuspend = Literal["wait", "end"]
 
@@ -163,6 +164,22 @@ class TurnSuspended(TurnEvent):
 
     batch_id: str
     approval_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDetected(TurnEvent):
+    """The run is in a loop and has ended; `TurnCompleted` follows with a result for every call.
+
+    `period` is the length of the repeated sequence and `repetitions` how often it came;
+    both are 0, and `call_ids` is empty, where a model said so, which `confidence` belongs to.
+    """
+
+    detector: LoopDetector
+    reason: str
+    call_ids: tuple[str, ...]
+    period: int
+    repetitions: int
+    confidence: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,6 +312,13 @@ pub struct ToolDefinition {
     /// Runs alone: no other call of its batch executes meanwhile.
     #[prost(bool, tag = "10")]
     pub exclusive: bool,
+    /// The loop detector ignores this tool.
+    #[prost(bool, tag = "11")]
+    pub loop_exempt: bool,
+    /// Pointers to the only parts of the arguments that count for the loop
+    /// detector. Empty: all of them. At most 16, each of at most 256 bytes.
+    #[prost(string, repeated, tag = "12")]
+    pub loop_key: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Longest execution. Absent: 120 000. Zero and more than 24 h are refused with
     /// `tool_definition_invalid`.
     #[prost(uint32, optional, tag = "13")]
@@ -537,7 +544,7 @@ pub struct CallTiming {
 /// executor's own domain. PERMISSION: `tool_denied_by_rule` `tool_denied_by_mode`
 /// `tool_denied_by_tool` `tool_denied_by_user` `tool_batch_rejected`
 /// `approval_expired` `approval_unavailable`. CANCELLED: `tool_cancelled`. RUNTIME:
-/// `limit_exceeded`. TRANSPORT: `tool_unavailable` `tool_timeout`
+/// `loop_detected` `limit_exceeded`. TRANSPORT: `tool_unavailable` `tool_timeout`
 /// `tool_outcome_unknown` `executor_protocol_error`. STORE: `store_unavailable`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
@@ -1056,6 +1063,8 @@ pub enum NotExecutedReason {
     NotFound = 9,
     /// Cancelled before it was sent.
     CancelledBeforeStart = 10,
+    /// The loop detector ended the run.
+    Loop = 11,
     /// An approver gave the result in the tool's place.
     AnsweredByApprover = 13,
     /// The tool's own permission check denied.
@@ -1080,6 +1089,7 @@ impl NotExecutedReason {
             Self::InvalidCall => "NOT_EXECUTED_REASON_INVALID_CALL",
             Self::NotFound => "NOT_EXECUTED_REASON_NOT_FOUND",
             Self::CancelledBeforeStart => "NOT_EXECUTED_REASON_CANCELLED_BEFORE_START",
+            Self::Loop => "NOT_EXECUTED_REASON_LOOP",
             Self::AnsweredByApprover => "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER",
             Self::DeniedByTool => "NOT_EXECUTED_REASON_DENIED_BY_TOOL",
             Self::ToolUnavailable => "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE",
@@ -1100,6 +1110,7 @@ impl NotExecutedReason {
             "NOT_EXECUTED_REASON_CANCELLED_BEFORE_START" => {
                 Some(Self::CancelledBeforeStart)
             }
+            "NOT_EXECUTED_REASON_LOOP" => Some(Self::Loop),
             "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER" => Some(Self::AnsweredByApprover),
             "NOT_EXECUTED_REASON_DENIED_BY_TOOL" => Some(Self::DeniedByTool),
             "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE" => Some(Self::ToolUnavailable),
@@ -1161,7 +1172,7 @@ pub enum ErrorLayer {
     Permission = 4,
     /// Cancellation.
     Cancelled = 6,
-    /// The run and its limits.
+    /// The run: `loop_detected`, limits.
     Runtime = 7,
     /// The way to the executor.
     Transport = 8,
@@ -1216,6 +1227,8 @@ pub enum RunState {
     Cancelled = 3,
     /// The sidecar could not go on.
     Error = 4,
+    /// Ended by the loop detector: `loop_detected`.
+    LoopDetected = 6,
 }
 impl RunState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1229,6 +1242,7 @@ impl RunState {
             Self::Completed => "RUN_STATE_COMPLETED",
             Self::Cancelled => "RUN_STATE_CANCELLED",
             Self::Error => "RUN_STATE_ERROR",
+            Self::LoopDetected => "RUN_STATE_LOOP_DETECTED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1239,6 +1253,7 @@ impl RunState {
             "RUN_STATE_COMPLETED" => Some(Self::Completed),
             "RUN_STATE_CANCELLED" => Some(Self::Cancelled),
             "RUN_STATE_ERROR" => Some(Self::Error),
+            "RUN_STATE_LOOP_DETECTED" => Some(Self::LoopDetected),
             _ => None,
         }
     }
@@ -1279,6 +1294,43 @@ impl BatchPolicy {
             "BATCH_POLICY_FREEZE_ATOMIC" => Some(Self::FreezeAtomic),
             "BATCH_POLICY_FREEZE_PARTIAL" => Some(Self::FreezePartial),
             "BATCH_POLICY_EAGER_SAFE" => Some(Self::EagerSafe),
+            _ => None,
+        }
+    }
+}
+/// What found a loop. Unknown: show its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LoopDetector {
+    /// Never sent.
+    Unspecified = 0,
+    /// The same tool and arguments again and again: `tool_signature`.
+    ToolSignature = 1,
+    /// The same sequence of calls again and again: `cycle`.
+    Cycle = 2,
+    /// The diagnosis: `llm`.
+    Llm = 3,
+}
+impl LoopDetector {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LOOP_DETECTOR_UNSPECIFIED",
+            Self::ToolSignature => "LOOP_DETECTOR_TOOL_SIGNATURE",
+            Self::Cycle => "LOOP_DETECTOR_CYCLE",
+            Self::Llm => "LOOP_DETECTOR_LLM",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LOOP_DETECTOR_UNSPECIFIED" => Some(Self::Unspecified),
+            "LOOP_DETECTOR_TOOL_SIGNATURE" => Some(Self::ToolSignature),
+            "LOOP_DETECTOR_CYCLE" => Some(Self::Cycle),
+            "LOOP_DETECTOR_LLM" => Some(Self::Llm),
             _ => None,
         }
     }
@@ -3416,8 +3468,8 @@ impl GoAwayReason {
     }
 }
 /// One model message and its calls. `session_id`, `turn_id` and `calls` are
-/// enough. No calls at all: a round without tools, which counts for the run and
-/// completes at once.
+/// enough. No calls at all: a round without tools, which counts for the run, may
+/// be diagnosed, and completes at once.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunTurnRequest {
     /// The session. Empty is refused. Unknown: it is created with the configured
@@ -3438,7 +3490,7 @@ pub struct RunTurnRequest {
     #[prost(message, optional, tag = "4")]
     pub provider_message: ::core::option::Option<ProviderMessage>,
     /// The run. Unknown: it is opened. Empty: the session's default run, whose id is
-    /// the session's.
+    /// the session's; name runs yourself to have a fresh loop window per request.
     #[prost(string, tag = "5")]
     pub run_id: ::prost::alloc::string::String,
     /// What the model could call. Empty: the session's toolset. A tool outside is
@@ -3479,6 +3531,11 @@ pub struct RunTurnRequest {
     /// `provider_message` is kept instead.
     #[prost(bytes = "bytes", tag = "15")]
     pub model_message: ::prost::bytes::Bytes,
+    /// The conversation so far, for the loop diagnosis, which looks at rounds without
+    /// calls. An array in any provider's form, at most 1 MiB. Empty: the run's own
+    /// journal is used.
+    #[prost(bytes = "bytes", tag = "16")]
+    pub history_json: ::prost::bytes::Bytes,
     /// The trace that the turn belongs to. Absent: the request's metadata.
     #[prost(message, optional, tag = "17")]
     pub trace: ::core::option::Option<TraceContext>,
@@ -3544,7 +3601,7 @@ pub struct TurnEvent {
     #[prost(uint64, tag = "2")]
     pub occurred_at_ms: u64,
     /// What.
-    #[prost(oneof = "turn_event::Body", tags = "3, 4, 5, 6, 7, 8, 10, 11, 12")]
+    #[prost(oneof = "turn_event::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub body: ::core::option::Option<turn_event::Body>,
 }
 /// Nested message and enum types in `TurnEvent`.
@@ -3570,6 +3627,9 @@ pub mod turn_event {
         /// Only people are awaited now.
         #[prost(message, tag = "8")]
         TurnSuspended(super::TurnSuspended),
+        /// The run is in a loop.
+        #[prost(message, tag = "9")]
+        LoopDetected(super::LoopDetected),
         /// An executing call reports.
         #[prost(message, tag = "10")]
         CallProgress(super::CallProgress),
@@ -3680,6 +3740,29 @@ pub struct CallCompleted {
     /// Its result. Without contents unless TurnView wants them here.
     #[prost(message, optional, tag = "1")]
     pub result: ::core::option::Option<CallResult>,
+}
+/// The loop detector ended the run. TurnCompleted follows, with a result for every
+/// call.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LoopDetected {
+    /// What found it.
+    #[prost(enumeration = "LoopDetector", tag = "1")]
+    pub detector: i32,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// The calls of this turn that belong to it. Empty for LLM.
+    #[prost(string, repeated, tag = "3")]
+    pub call_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Length of the repeated sequence. 1 for TOOL_SIGNATURE, zero for LLM.
+    #[prost(uint32, tag = "4")]
+    pub period: u32,
+    /// How often it was seen. Zero for LLM.
+    #[prost(uint32, tag = "5")]
+    pub repetitions: u32,
+    /// How sure the diagnosis is, 0 to 1. Only for LLM.
+    #[prost(double, optional, tag = "6")]
+    pub confidence: ::core::option::Option<f64>,
 }
 /// An executing call reports how far it is.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4214,6 +4297,8 @@ pub enum TurnOutcome {
     Completed = 1,
     /// Cancelled.
     Cancelled = 2,
+    /// The loop detector ended the run.
+    LoopDetected = 4,
     /// The sidecar could not go on.
     Error = 5,
 }
@@ -4227,6 +4312,7 @@ impl TurnOutcome {
             Self::Unspecified => "TURN_OUTCOME_UNSPECIFIED",
             Self::Completed => "TURN_OUTCOME_COMPLETED",
             Self::Cancelled => "TURN_OUTCOME_CANCELLED",
+            Self::LoopDetected => "TURN_OUTCOME_LOOP_DETECTED",
             Self::Error => "TURN_OUTCOME_ERROR",
         }
     }
@@ -4236,6 +4322,7 @@ impl TurnOutcome {
             "TURN_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
             "TURN_OUTCOME_COMPLETED" => Some(Self::Completed),
             "TURN_OUTCOME_CANCELLED" => Some(Self::Cancelled),
+            "TURN_OUTCOME_LOOP_DETECTED" => Some(Self::LoopDetected),
             "TURN_OUTCOME_ERROR" => Some(Self::Error),
             _ => None,
         }

@@ -141,7 +141,8 @@ fn end_of(turn: Option<pb::TurnEvents>) -> Option<pb::TurnCompleted> {
             | Body::CallOutput(_)
             | Body::Heartbeat(_)
             | Body::ApprovalRequired(_)
-            | Body::TurnSuspended(_),
+            | Body::TurnSuspended(_)
+            | Body::LoopDetected(_),
         )
         | None => None,
     }

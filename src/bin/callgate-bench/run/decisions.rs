@@ -1,4 +1,4 @@
-//! What deciding costs, in this process: rules by number, and commands.
+//! What deciding costs, in this process: rules by number, commands, and the signatures of calls.
 //!
 //! No sidecar and no wire: only the gate's own code.
 
@@ -6,6 +6,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use callgate::gate::ids::{OwnerName, ToolName, UnixMillis};
+use callgate::gate::json::{Document, JsonLimits};
+use callgate::gate::loop_detector::Signature;
 use callgate::gate::permission::{
     Aliases, Answer, Approver, Call, Check, CommandSubject, GrantedTool, Grants, Hook, LoadOptions,
     Mode, ModeBounds, Place, Policy, RuleEntry, Settings, Situation, Source, SourceRules,
@@ -18,6 +20,7 @@ use serde::Serialize;
 use super::table::{Bound, Unit};
 use super::{Rows, stats::Spread};
 use crate::clock::now;
+use crate::payload::{Payload, TOOL};
 use crate::problem::{Problem, io};
 
 /// The few rules and the many.
@@ -33,7 +36,11 @@ pub(super) struct Decisions {
     few_us: Vec<f64>,
     many_us: Vec<f64>,
     command_us: Vec<f64>,
+    signature_us: Vec<f64>,
 }
+
+/// Size of the arguments that are signed, in bytes.
+const SIGNED_BYTES: usize = 1_024;
 
 /// Bytes of the stack on which commands are read, as in the sidecar.
 const STACK_BYTES: usize = 16 << 20;
@@ -55,7 +62,9 @@ fn measure_here(pairs: usize, ms: u64) -> Result<Decisions, Problem> {
         few_us: Vec::new(),
         many_us: Vec::new(),
         command_us: Vec::new(),
+        signature_us: Vec::new(),
     };
+    let mut payload = Payload::new(SIGNED_BYTES, 7);
     for _ in 0..pairs {
         found
             .few_us
@@ -68,6 +77,13 @@ fn measure_here(pairs: usize, ms: u64) -> Result<Decisions, Problem> {
             drop(black_box(decide(&many, &subject)));
         };
         found.command_us.push(span_us(ms, command));
+        let signature = || {
+            let text = payload.next();
+            let document = Document::parse_object(&text, &JsonLimits::default());
+            let signature = document.map(|one| Signature::of_call(TOOL, None, &one, None));
+            black_box(signature).ok();
+        };
+        found.signature_us.push(span_us(ms, signature));
     }
     Ok(found)
 }
@@ -97,6 +113,11 @@ impl Decisions {
                 "a decision about a command of 100 bytes",
                 &self.command_us,
                 200.0,
+            ),
+            (
+                "reading and signing arguments of 1 KiB for the loop window",
+                &self.signature_us,
+                10.0,
             ),
         ] {
             let value = Spread::of(spans.iter().copied());

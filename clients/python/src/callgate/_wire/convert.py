@@ -127,6 +127,8 @@ def definition(tool: Tool) -> ty.ToolDefinition:
         risk_level=RISKS[tool.risk] if tool.risk else ty.RISK_LEVEL_UNSPECIFIED,
         kind=KINDS[tool.kind] if tool.kind else ty.TOOL_KIND_UNSPECIFIED,
         skip_permission=tool.skip_permission,
+        loop_exempt=tool.loop_exempt,
+        loop_key=tool.loop_key,
         idempotent=tool.idempotent,
         exclusive=tool.exclusive,
         max_concurrency=tool.max_concurrency,

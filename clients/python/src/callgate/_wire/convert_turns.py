@@ -35,11 +35,18 @@ _DELIVERIES = {
 _OUTCOMES: dict[int, turns.TurnOutcome] = {
     tu.TURN_OUTCOME_COMPLETED: "completed",
     tu.TURN_OUTCOME_CANCELLED: "cancelled",
+    tu.TURN_OUTCOME_LOOP_DETECTED: "loop_detected",
 }
 _RUN_STATES: dict[int, turns.RunState] = {
     ty.RUN_STATE_ACTIVE: "active",
     ty.RUN_STATE_CANCELLED: "cancelled",
     ty.RUN_STATE_ERROR: "error",
+    ty.RUN_STATE_LOOP_DETECTED: "loop_detected",
+}
+_DETECTORS: dict[int, turns.LoopDetector] = {
+    ty.LOOP_DETECTOR_TOOL_SIGNATURE: "tool_signature",
+    ty.LOOP_DETECTOR_CYCLE: "cycle",
+    ty.LOOP_DETECTOR_LLM: "llm",
 }
 TURN_STATES: dict[turns.TurnState, int] = {
     "running": tu.TURN_STATE_RUNNING,
@@ -128,6 +135,17 @@ def turn_event(turn_id: str, epoch: int, message: tu.TurnEvent) -> turns.TurnEve
     if body == "turn_suspended":
         suspended = message.turn_suspended
         return turns.TurnSuspended(*head, suspended.batch_id, tuple(suspended.approval_ids))
+    if body == "loop_detected":
+        found = message.loop_detected
+        return turns.LoopDetected(
+            *head,
+            _DETECTORS.get(found.detector, "unknown"),
+            found.reason,
+            tuple(found.call_ids),
+            found.period,
+            found.repetitions,
+            found.confidence if found.HasField("confidence") else None,
+        )
     if body == "call_progress":
         progress = message.call_progress
         fraction = progress.fraction if progress.HasField("fraction") else None

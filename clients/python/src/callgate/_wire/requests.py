@@ -9,6 +9,7 @@ from .._gen.callgate.v1 import provider_pb2 as pr
 from .._gen.callgate.v1 import turn_service_pb2 as tu
 from .._gen.callgate.v1 import types_pb2 as ty
 from ..permission import BatchPolicy, RuleSpec
+from ..result import to_json
 from ..turns import OnSuspend, ToolCall, message_json
 from . import convert_permission, convert_turns
 
@@ -31,6 +32,7 @@ def run_request(
     batch_policy: BatchPolicy | None,
     command_rules: Sequence[RuleSpec],
     on_suspend: OnSuspend,
+    history: Sequence[Any] | None,
     traceparent: str,
 ) -> tu.RunTurnRequest:
     """One model message and its calls."""
@@ -61,6 +63,8 @@ def run_request(
     milliseconds = convert_turns.span(timeout)
     if milliseconds is not None:
         request.timeout_ms = milliseconds
+    if history is not None:
+        request.history_json = to_json(list(history)).encode("utf-8", "surrogatepass")
     if traceparent:
         request.trace.CopyFrom(ty.TraceContext(traceparent=traceparent))
     return request

@@ -35,6 +35,7 @@ class TurnOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TURN_OUTCOME_UNSPECIFIED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_COMPLETED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_CANCELLED: _ClassVar[TurnOutcome]
+    TURN_OUTCOME_LOOP_DETECTED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_ERROR: _ClassVar[TurnOutcome]
 
 class StopReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -62,6 +63,7 @@ ON_SUSPEND_END: OnSuspend
 TURN_OUTCOME_UNSPECIFIED: TurnOutcome
 TURN_OUTCOME_COMPLETED: TurnOutcome
 TURN_OUTCOME_CANCELLED: TurnOutcome
+TURN_OUTCOME_LOOP_DETECTED: TurnOutcome
 TURN_OUTCOME_ERROR: TurnOutcome
 STOP_REASON_UNSPECIFIED: StopReason
 STOP_REASON_TOOL: StopReason
@@ -72,7 +74,7 @@ TURN_STATE_SUSPENDED: TurnState
 TURN_STATE_COMPLETED: TurnState
 
 class RunTurnRequest(_message.Message):
-    __slots__ = ("session_id", "turn_id", "calls", "provider_message", "run_id", "toolset", "tool_snapshot_id", "view", "on_disconnect", "on_suspend", "command_rules", "batch_policy", "max_parallel", "timeout_ms", "model_message", "trace")
+    __slots__ = ("session_id", "turn_id", "calls", "provider_message", "run_id", "toolset", "tool_snapshot_id", "view", "on_disconnect", "on_suspend", "command_rules", "batch_policy", "max_parallel", "timeout_ms", "model_message", "history_json", "trace")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +90,7 @@ class RunTurnRequest(_message.Message):
     MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MODEL_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_JSON_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     turn_id: str
@@ -104,8 +107,9 @@ class RunTurnRequest(_message.Message):
     max_parallel: int
     timeout_ms: int
     model_message: bytes
+    history_json: bytes
     trace: _types_pb2.TraceContext
-    def __init__(self, session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[_types_pb2.ToolCall, _Mapping]]] = ..., provider_message: _Optional[_Union[_provider_pb2.ProviderMessage, _Mapping]] = ..., run_id: _Optional[str] = ..., toolset: _Optional[str] = ..., tool_snapshot_id: _Optional[str] = ..., view: _Optional[_Union[TurnView, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., on_suspend: _Optional[_Union[OnSuspend, str]] = ..., command_rules: _Optional[_Iterable[_Union[_permission_pb2.RuleSpec, _Mapping]]] = ..., batch_policy: _Optional[_Union[_types_pb2.BatchPolicy, str]] = ..., max_parallel: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., model_message: _Optional[bytes] = ..., trace: _Optional[_Union[_types_pb2.TraceContext, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[_types_pb2.ToolCall, _Mapping]]] = ..., provider_message: _Optional[_Union[_provider_pb2.ProviderMessage, _Mapping]] = ..., run_id: _Optional[str] = ..., toolset: _Optional[str] = ..., tool_snapshot_id: _Optional[str] = ..., view: _Optional[_Union[TurnView, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., on_suspend: _Optional[_Union[OnSuspend, str]] = ..., command_rules: _Optional[_Iterable[_Union[_permission_pb2.RuleSpec, _Mapping]]] = ..., batch_policy: _Optional[_Union[_types_pb2.BatchPolicy, str]] = ..., max_parallel: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., model_message: _Optional[bytes] = ..., history_json: _Optional[bytes] = ..., trace: _Optional[_Union[_types_pb2.TraceContext, _Mapping]] = ...) -> None: ...
 
 class TurnView(_message.Message):
     __slots__ = ("result_delivery", "include_output", "exclude_progress", "max_message_bytes", "results_format")
@@ -140,7 +144,7 @@ class TurnEvents(_message.Message):
     def __init__(self, turn_id: _Optional[str] = ..., epoch: _Optional[int] = ..., snapshot: _Optional[_Union[Turn, _Mapping]] = ..., events: _Optional[_Iterable[_Union[TurnEvent, _Mapping]]] = ...) -> None: ...
 
 class TurnEvent(_message.Message):
-    __slots__ = ("sequence", "occurred_at_ms", "call_state_changed", "call_completed", "turn_accepted", "turn_completed", "approval_required", "turn_suspended", "call_progress", "call_output", "heartbeat")
+    __slots__ = ("sequence", "occurred_at_ms", "call_state_changed", "call_completed", "turn_accepted", "turn_completed", "approval_required", "turn_suspended", "loop_detected", "call_progress", "call_output", "heartbeat")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     OCCURRED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     CALL_STATE_CHANGED_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +153,7 @@ class TurnEvent(_message.Message):
     TURN_COMPLETED_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_REQUIRED_FIELD_NUMBER: _ClassVar[int]
     TURN_SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    LOOP_DETECTED_FIELD_NUMBER: _ClassVar[int]
     CALL_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     CALL_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -160,10 +165,11 @@ class TurnEvent(_message.Message):
     turn_completed: TurnCompleted
     approval_required: ApprovalRequired
     turn_suspended: TurnSuspended
+    loop_detected: LoopDetected
     call_progress: CallProgress
     call_output: CallOutput
     heartbeat: TurnHeartbeat
-    def __init__(self, sequence: _Optional[int] = ..., occurred_at_ms: _Optional[int] = ..., call_state_changed: _Optional[_Union[CallStateChanged, _Mapping]] = ..., call_completed: _Optional[_Union[CallCompleted, _Mapping]] = ..., turn_accepted: _Optional[_Union[TurnAccepted, _Mapping]] = ..., turn_completed: _Optional[_Union[TurnCompleted, _Mapping]] = ..., approval_required: _Optional[_Union[ApprovalRequired, _Mapping]] = ..., turn_suspended: _Optional[_Union[TurnSuspended, _Mapping]] = ..., call_progress: _Optional[_Union[CallProgress, _Mapping]] = ..., call_output: _Optional[_Union[CallOutput, _Mapping]] = ..., heartbeat: _Optional[_Union[TurnHeartbeat, _Mapping]] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., occurred_at_ms: _Optional[int] = ..., call_state_changed: _Optional[_Union[CallStateChanged, _Mapping]] = ..., call_completed: _Optional[_Union[CallCompleted, _Mapping]] = ..., turn_accepted: _Optional[_Union[TurnAccepted, _Mapping]] = ..., turn_completed: _Optional[_Union[TurnCompleted, _Mapping]] = ..., approval_required: _Optional[_Union[ApprovalRequired, _Mapping]] = ..., turn_suspended: _Optional[_Union[TurnSuspended, _Mapping]] = ..., loop_detected: _Optional[_Union[LoopDetected, _Mapping]] = ..., call_progress: _Optional[_Union[CallProgress, _Mapping]] = ..., call_output: _Optional[_Union[CallOutput, _Mapping]] = ..., heartbeat: _Optional[_Union[TurnHeartbeat, _Mapping]] = ...) -> None: ...
 
 class TurnAccepted(_message.Message):
     __slots__ = ("session_id", "run_id", "batch_id", "calls", "batch_policy", "round")
@@ -240,6 +246,22 @@ class CallCompleted(_message.Message):
     RESULT_FIELD_NUMBER: _ClassVar[int]
     result: _types_pb2.CallResult
     def __init__(self, result: _Optional[_Union[_types_pb2.CallResult, _Mapping]] = ...) -> None: ...
+
+class LoopDetected(_message.Message):
+    __slots__ = ("detector", "reason", "call_ids", "period", "repetitions", "confidence")
+    DETECTOR_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CALL_IDS_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    REPETITIONS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    detector: _types_pb2.LoopDetector
+    reason: str
+    call_ids: _containers.RepeatedScalarFieldContainer[str]
+    period: int
+    repetitions: int
+    confidence: float
+    def __init__(self, detector: _Optional[_Union[_types_pb2.LoopDetector, str]] = ..., reason: _Optional[str] = ..., call_ids: _Optional[_Iterable[str]] = ..., period: _Optional[int] = ..., repetitions: _Optional[int] = ..., confidence: _Optional[float] = ...) -> None: ...
 
 class CallProgress(_message.Message):
     __slots__ = ("call_id", "message", "fraction", "details_json")

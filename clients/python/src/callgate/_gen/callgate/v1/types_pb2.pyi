@@ -68,6 +68,7 @@ class NotExecutedReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NOT_EXECUTED_REASON_INVALID_CALL: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_NOT_FOUND: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_LOOP: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_TOOL: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: _ClassVar[NotExecutedReason]
@@ -98,6 +99,7 @@ class RunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RUN_STATE_COMPLETED: _ClassVar[RunState]
     RUN_STATE_CANCELLED: _ClassVar[RunState]
     RUN_STATE_ERROR: _ClassVar[RunState]
+    RUN_STATE_LOOP_DETECTED: _ClassVar[RunState]
 
 class BatchPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -105,6 +107,13 @@ class BatchPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BATCH_POLICY_FREEZE_ATOMIC: _ClassVar[BatchPolicy]
     BATCH_POLICY_FREEZE_PARTIAL: _ClassVar[BatchPolicy]
     BATCH_POLICY_EAGER_SAFE: _ClassVar[BatchPolicy]
+
+class LoopDetector(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LOOP_DETECTOR_UNSPECIFIED: _ClassVar[LoopDetector]
+    LOOP_DETECTOR_TOOL_SIGNATURE: _ClassVar[LoopDetector]
+    LOOP_DETECTOR_CYCLE: _ClassVar[LoopDetector]
+    LOOP_DETECTOR_LLM: _ClassVar[LoopDetector]
 
 class OutputChannel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -206,6 +215,7 @@ NOT_EXECUTED_REASON_BATCH_REJECTED: NotExecutedReason
 NOT_EXECUTED_REASON_INVALID_CALL: NotExecutedReason
 NOT_EXECUTED_REASON_NOT_FOUND: NotExecutedReason
 NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: NotExecutedReason
+NOT_EXECUTED_REASON_LOOP: NotExecutedReason
 NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_TOOL: NotExecutedReason
 NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: NotExecutedReason
@@ -227,10 +237,15 @@ RUN_STATE_ACTIVE: RunState
 RUN_STATE_COMPLETED: RunState
 RUN_STATE_CANCELLED: RunState
 RUN_STATE_ERROR: RunState
+RUN_STATE_LOOP_DETECTED: RunState
 BATCH_POLICY_UNSPECIFIED: BatchPolicy
 BATCH_POLICY_FREEZE_ATOMIC: BatchPolicy
 BATCH_POLICY_FREEZE_PARTIAL: BatchPolicy
 BATCH_POLICY_EAGER_SAFE: BatchPolicy
+LOOP_DETECTOR_UNSPECIFIED: LoopDetector
+LOOP_DETECTOR_TOOL_SIGNATURE: LoopDetector
+LOOP_DETECTOR_CYCLE: LoopDetector
+LOOP_DETECTOR_LLM: LoopDetector
 OUTPUT_CHANNEL_UNSPECIFIED: OutputChannel
 OUTPUT_CHANNEL_TEXT: OutputChannel
 OUTPUT_CHANNEL_STDOUT: OutputChannel
@@ -274,7 +289,7 @@ DECISION_STAGE_MODE_DEFAULT: DecisionStage
 DECISION_STAGE_NO_APPROVER: DecisionStage
 
 class ToolDefinition(_message.Message):
-    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "timeout_ms", "max_concurrency", "supports_cancellation", "has_permission_check", "services", "version", "annotations_json")
+    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "loop_exempt", "loop_key", "timeout_ms", "max_concurrency", "supports_cancellation", "has_permission_check", "services", "version", "annotations_json")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -285,6 +300,8 @@ class ToolDefinition(_message.Message):
     SKIP_PERMISSION_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENT_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    LOOP_EXEMPT_FIELD_NUMBER: _ClassVar[int]
+    LOOP_KEY_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_CANCELLATION_FIELD_NUMBER: _ClassVar[int]
@@ -302,6 +319,8 @@ class ToolDefinition(_message.Message):
     skip_permission: bool
     idempotent: bool
     exclusive: bool
+    loop_exempt: bool
+    loop_key: _containers.RepeatedScalarFieldContainer[str]
     timeout_ms: int
     max_concurrency: int
     supports_cancellation: bool
@@ -309,7 +328,7 @@ class ToolDefinition(_message.Message):
     services: _containers.RepeatedScalarFieldContainer[str]
     version: str
     annotations_json: bytes
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., has_permission_check: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., loop_exempt: bool = ..., loop_key: _Optional[_Iterable[str]] = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., has_permission_check: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
 
 class Subject(_message.Message):
     __slots__ = ("pointer", "subject_type", "dialect")
