@@ -127,6 +127,10 @@ id!(
     /// One call that waits for an approver, or did.
     ApprovalId
 );
+id!(
+    /// One hook.
+    HookId
+);
 
 /// Position of a call in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

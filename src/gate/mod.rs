@@ -4,12 +4,15 @@
 //! should happen goes out as data. In the order in which a call meets them: `admission`, `provider`,
 //! `json`, `registry`, `schema`, `loop_detector`, `command`, `session`, `permission`, `approval`, `turn`,
 //! `result`, `event`, `record`.
+//! `json`, `registry`, `schema`, `command`, `session`, `permission`, `hooks`, `approval`, `turn`, `result`,
+//! `event`, `record`.
 
 pub mod admission;
 pub mod approval;
 pub mod call;
 pub mod command;
 pub mod event;
+pub mod hooks;
 pub mod ids;
 pub mod json;
 pub mod limits;

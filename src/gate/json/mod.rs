@@ -21,3 +21,4 @@ pub use limits::JsonLimits;
 pub use number::Number;
 pub(crate) use value::pointer_name;
 pub use value::{Entries, Entry, Items, Kind, Value};
+pub(crate) use writer::write_string;

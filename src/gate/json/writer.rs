@@ -161,7 +161,7 @@ fn copy(text: &[u8], start: usize, length: usize, out: &mut Vec<u8>) {
 }
 
 /// Writes a string with the one escape form.
-pub(super) fn write_string(value: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_string(value: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = value.as_bytes();
     let mut run = 0;

@@ -7,6 +7,7 @@
 
 mod about;
 mod broad;
+mod call_pattern;
 mod candidates;
 mod command_pattern;
 mod coverage;
@@ -39,6 +40,7 @@ mod words;
 
 pub use about::written_call;
 pub use broad::too_wide;
+pub use call_pattern::CallPattern;
 pub use candidates::{GrantCandidate, candidates};
 pub use error::{LoadError, RuleError, RuleProblem, SettingsError};
 pub use grants::{

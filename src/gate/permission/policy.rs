@@ -199,6 +199,11 @@ impl Policy {
         self.set.is_about_program(list, tool, program, cost)
     }
 
+    /// Whether a rule of the list is about that tool.
+    pub(super) fn is_about_tool(&self, list: Verdict, tool: &str) -> bool {
+        self.set.is_about_tool(list, tool)
+    }
+
     pub(super) fn untried(
         &self,
         list: Verdict,

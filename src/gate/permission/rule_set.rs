@@ -118,6 +118,12 @@ impl RuleSet {
         rules.find(|rule| rule.holds(moment.now, moment.mode))
     }
 
+    /// Whether a rule of the list is about that tool.
+    pub(super) fn is_about_tool(&self, list: Verdict, tool: &str) -> bool {
+        let cost = &mut Cost::default();
+        !self.shelf(list).tables(tool, cost).is_empty()
+    }
+
     /// Whether a rule of the list may be about commands of that program.
     pub(super) fn is_about_program(
         &self,

@@ -1,0 +1,66 @@
+//! What hooks add to the conversation beside a call's result.
+//!
+//! Kept with the result, so that it is as durable as that. Never stands between a call and its result:
+//! whoever shows it puts it behind all results of the batch.
+
+use crate::gate::ids::HookId;
+
+/// Longest text that a hook adds, in characters; the rest is cut.
+pub const TEXT_CHARACTERS_MAX: usize = 10_000;
+
+/// A text with the hook that said it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookText {
+    /// The hook.
+    pub hook: HookId,
+    /// What it said.
+    pub text: String,
+}
+
+/// Who speaks in an injected message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageRole {
+    /// The system.
+    System,
+    /// The user.
+    User,
+}
+
+/// A message that a hook puts into the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Injected {
+    /// The hook.
+    pub hook: HookId,
+    /// Who speaks.
+    pub role: MessageRole,
+    /// What is said.
+    pub text: String,
+}
+
+/// What the hooks together left with one result.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HookWords {
+    /// Contexts, those from before the call first, then in the order of the hooks.
+    pub contexts: Vec<HookText>,
+    /// Messages, in the order of the hooks.
+    pub injected: Vec<Injected>,
+    /// The model sees a placeholder in place of the result.
+    pub suppressed: bool,
+    /// The hook that ended the loop.
+    pub stopped_by: Option<HookId>,
+}
+
+impl HookWords {
+    /// Whether there is nothing to keep.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Cuts a text to [`TEXT_CHARACTERS_MAX`].
+pub fn cut_words(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(TEXT_CHARACTERS_MAX) {
+        text.truncate(at);
+    }
+}
