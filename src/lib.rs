@@ -16,7 +16,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`gate`] | admission, arguments, schemas, registry, loops, permission, approvals, the turn machine, results: pure |
+//! | [`gate`] | admission, arguments, schemas, registry, loops, permission, hooks, approvals, the turn machine, results: pure |
 //! | [`engine`] | one task per turn, event logs, runs, sessions, what waits for approvers, recovery |
 //! | [`executor`] | the executor stream over any carrier, slots, resume |
 //! | [`store`] | SQLite: a journal with group commit, folded into tables |

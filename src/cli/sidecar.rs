@@ -17,14 +17,15 @@ use crate::config::{Config, DiagnosisConfig, Environment, ProcessEnvironment};
 use crate::engine::{DiagnosisEndpoint, Engine, Parts, RuleBook, Settings, tell};
 use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
 use crate::gate::ids::{OwnerName, UnixMillis};
-use crate::gate::permission::Permissions;
+use crate::gate::permission::{Permissions, Settings as LiftSettings};
 use crate::gate::record::Record;
 use crate::gate::registry::Registry;
 use crate::gate::tool::{self, Tool, ToolRules};
 use crate::server::access::{Gatekeeper, load_tokens, private_dir, read_or_make_secret};
 use crate::server::{
-    Approvals, Drain, Executors, HEALTH_NAMES, Happenings, Info, Listener, Policy, Served,
-    Services, SessionsApi, Tools, Turns, listen_tcp, listen_unix, socket_paths,
+    Approvals, Desk, DeskParts, Drain, Executors, HEALTH_NAMES, Happenings, HookSessions, Hooks,
+    Info, Listener, Policy, Served, Services, SessionsApi, Tools, Turns, listen_tcp, listen_unix,
+    socket_paths,
 };
 use crate::store::{Restored, SharedStore, SqliteOptions, SqliteStore, TurnFilter};
 
@@ -85,11 +86,15 @@ impl Sidecar {
                 .trusted_executors()
                 .map_err(|error| error.to_string())?
                 .into(),
-            ..Permissions::default()
+            settings: LiftSettings {
+                hook_allow_covers_dangerous: config.hooks.allow_covers_dangerous,
+                ..LiftSettings::default()
+            },
         };
         let rules = config.tool_rules().map_err(|error| error.to_string())?;
         let directory = Arc::new(restore_directory(&config, &rules, &restored, clock, &store));
         let pool = Pool::new(clock, config.limits.clone());
+        let desk = desk(&config, &mint, &tasks)?;
         let engine = Engine::new(Parts {
             directory: directory.clone(),
             pool: pool.clone(),
@@ -103,6 +108,14 @@ impl Sidecar {
             },
             permissions,
             rules: book,
+            hooks: desk.clone(),
+        });
+        let hook_sessions = Arc::new(HookSessions {
+            desk,
+            limits: config.limits.clone(),
+            settings: stream_settings(&config),
+            absent_keep_ms: config.hooks.absent_keep_ms,
+            tasks: tasks.child(),
         });
         let sessions = Arc::new(Sessions {
             pool,
@@ -137,6 +150,9 @@ impl Sidecar {
             },
             happenings: Happenings {
                 engine: engine.clone(),
+            },
+            hooks: Hooks {
+                sessions: hook_sessions,
             },
             policy: Policy {
                 engine: engine.clone(),
@@ -241,6 +257,19 @@ fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
     let (store, restored) = SqliteStore::open(&path, SqliteOptions::default())
         .map_err(|error| format!("{error}: `{}`", path.display()))?;
     Ok((Arc::new(store), restored))
+}
+
+fn desk(config: &Config, mint: &Arc<Mint>, tasks: &Tasks) -> Result<Arc<Desk>, String> {
+    let aliases = &config.permissions.aliases;
+    let built_in = config.hooks.built_in(aliases);
+    let required = config.hooks.required();
+    Ok(Desk::new(DeskParts {
+        built_in: built_in.map_err(|error| error.to_string())?,
+        required: required.map_err(|error| error.to_string())?,
+        aliases: aliases.clone(),
+        mint: mint.clone(),
+        tasks: tasks.clone(),
+    }))
 }
 
 fn own_uid() -> u32 {

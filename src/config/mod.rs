@@ -2,6 +2,7 @@
 //!
 //! A key that nobody knows stops the start. Plain data: never opens a socket or a store.
 
+pub mod hooks;
 mod loops;
 pub mod rule_files;
 mod sources;
@@ -19,6 +20,7 @@ use crate::gate::session::Approvers;
 use crate::gate::tool::{Risk, ToolRules};
 use crate::gate::turn::TurnSettings;
 
+pub use hooks::HooksConfig;
 pub use loops::{DiagnosisConfig, EndpointAddress, LoopConfig};
 pub use sources::{Environment, ProcessEnvironment, Sources};
 
@@ -72,6 +74,8 @@ pub struct Config {
     pub permissions: PermissionsConfig,
     /// What happens to calls that must be asked.
     pub approvals: ApprovalsConfig,
+    /// Who is asked before and after calls.
+    pub hooks: HooksConfig,
     /// How long calls and turns wait.
     pub turn: TurnConfig,
     /// What ends a run as a loop.
@@ -256,6 +260,7 @@ impl Default for Config {
             registry: RegistryConfig::default(),
             permissions: PermissionsConfig::default(),
             approvals: ApprovalsConfig::default(),
+            hooks: HooksConfig::default(),
             turn: TurnConfig::default(),
             loops: LoopConfig::default(),
             stream: StreamConfig::default(),
@@ -400,7 +405,10 @@ impl Config {
         self.dialects()?;
         self.mode()?;
         self.trusted_executors()?;
-        self.loops.check()
+        self.loops.check()?;
+        self.hooks.built_in(&self.permissions.aliases)?;
+        self.hooks.required()?;
+        Ok(())
     }
 
     /// The mode of every session.

@@ -21,6 +21,7 @@ use crate::gate::ids::{SessionId, UnixMillis};
 use crate::gate::permission::Grant;
 use crate::gate::record::TurnSpec;
 use crate::gate::result::{CallResult, Content};
+use crate::gate::turn::HookRun;
 
 /// Events that are kept, and the contents of results in them in bytes.
 const EVENTS_MAX: usize = 8_192;
@@ -39,6 +40,8 @@ pub enum Happened {
     Approval(Box<ShownApproval>),
     /// A grant was given or ended.
     Grant(Arc<Session>, Box<Grant>),
+    /// A hook ran.
+    HookRan(Arc<TurnSpec>, Box<HookRun>),
     /// Rules changed.
     Policy {
         /// The rules after it.
@@ -89,7 +92,10 @@ impl EventRecord {
                 | Event::Heartbeat(_) => 0,
             },
             Happened::Approval(shown) => shown.approval.arguments.len(),
-            Happened::Session(_) | Happened::Grant(..) | Happened::Policy { .. } => 0,
+            Happened::Session(_)
+            | Happened::Grant(..)
+            | Happened::HookRan(..)
+            | Happened::Policy { .. } => 0,
         }
     }
 }
@@ -186,6 +192,15 @@ impl Events {
                 of,
                 Happened::Grant(session.clone(), Box::new(grant.clone())),
             );
+        }
+    }
+
+    /// A hook ran for a turn.
+    pub(super) fn hook_ran(&self, turn: &Arc<Turn>, run: HookRun) {
+        if self.is_kept() {
+            let session = Some((turn.spec.session().clone(), turn.session.root()));
+            let body = Happened::HookRan(turn.spec.clone(), Box::new(run));
+            self.add(session, body);
         }
     }
 

@@ -9,6 +9,7 @@ mod approvals;
 mod diagnoser;
 mod events;
 mod explain;
+mod hooks;
 mod inbox;
 mod inquiries;
 mod loops;
@@ -41,6 +42,7 @@ use crate::executor::{Directory, Pool};
 use crate::gate::admission::AdmissionError;
 use crate::gate::approval::BatchPolicy;
 use crate::gate::event::{RunState, RunSummary};
+use crate::gate::hooks::Point;
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::JsonLimits;
 use crate::gate::limits::Limits;
@@ -64,6 +66,7 @@ pub use approvals::{Changes, Place, ShownApproval, Wanted};
 pub use diagnoser::DiagnosisEndpoint;
 pub use events::{EventRecord, Happened, Heard, Listener};
 pub use explain::{Asked, Explained, ExplainedPart, Explanation, Question};
+pub use hooks::{HookDesk, HookQuestion};
 pub use policy::{CheckedRules, PolicyError, Problem};
 pub use rule_book::{ListedRule, RuleBook, RuleMark, RuleStanding, RuleState, mark};
 pub use rules::{RulesError, load_rules, tell};
@@ -202,6 +205,7 @@ pub struct Engine {
     permissions: ArcSwap<Permissions>,
     rules: RuleBook,
     analyser: Arc<Analyser>,
+    hooks: Arc<dyn HookDesk>,
     draining: AtomicBool,
     /// The store may hold turns that this process has not seen, so unknown ids are asked for there.
     history: AtomicBool,
@@ -227,6 +231,8 @@ pub struct Parts {
     pub permissions: Permissions,
     /// Where the rules come from.
     pub rules: RuleBook,
+    /// The hooks.
+    pub hooks: Arc<dyn HookDesk>,
 }
 
 impl Engine {
@@ -255,6 +261,7 @@ impl Engine {
             settings: parts.settings,
             permissions: ArcSwap::from_pointee(parts.permissions),
             rules: parts.rules,
+            hooks: parts.hooks,
             analyser: Arc::new(Analyser::new(CommandSubject::read, analyser::BUDGET)),
             draining: AtomicBool::new(false),
             history: AtomicBool::new(false),
@@ -345,9 +352,14 @@ impl Engine {
         let set = session.record.settings.approvers;
         match set.unwrap_or(self.settings.approvers) {
             Approvers::Expected => Approver::Expected,
-            Approvers::Connected if self.approvals.is_watched() => Approver::Expected,
+            Approvers::Connected if self.is_anybody_there() => Approver::Expected,
             Approvers::Connected | Approvers::None => Approver::None,
         }
+    }
+
+    /// Whether an approver watches, or a hook may answer approvals.
+    fn is_anybody_there(&self) -> bool {
+        self.approvals.is_watched() || self.hooks.list().has(Point::ApprovalRequested)
     }
 
     fn approval_ttl_of(&self, session: &SessionState) -> u64 {
@@ -393,10 +405,20 @@ impl Engine {
                 }),
                 RunState::Active
                 | RunState::Completed
+                | RunState::Aborted
                 | RunState::Error
                 | RunState::LoopDetected => Input::RunEnded(run.clone()),
             };
             turn.inbox.push(input, None);
+            if run.state == RunState::Aborted {
+                // Nothing of an aborted run goes on; it stays aborted all the same.
+                let cancel = Cancel {
+                    scope: CancelScope::Run,
+                    reason: run.end_reason.clone(),
+                    grace_ms: self.settings.cancel_grace_ms,
+                };
+                turn.inbox.push(Input::CancelRequested(cancel), None);
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ impl Engine {
         let mut recovered = Vec::with_capacity(open_turns.len());
         for mut stored in open_turns {
             let run = self.run_of(&stored).await?;
-            if run.state == RunState::Cancelled {
+            if matches!(run.state, RunState::Cancelled | RunState::Aborted) {
                 // The turn had not learned of it yet.
                 stored.cancelling.get_or_insert(run.end_reason.clone());
             }

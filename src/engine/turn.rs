@@ -112,6 +112,7 @@ impl Turn {
             epoch: self.epoch,
             dispatched: Vec::new(),
             approvals: standing.approvals.clone(),
+            heard: Vec::new(),
             results: results_of(&standing),
             cancelling: None,
             completed: standing.completed,

@@ -139,6 +139,7 @@ impl TurnTask {
     fn step(&mut self, input: Input) -> Vec<Effect> {
         let registry = self.engine.directory.registry();
         let permissions = self.engine.permissions.load();
+        let hooks = self.engine.hooks.list();
         let session = &self.turn.session;
         let state = session.state();
         let inherited = session.inherited(&state);
@@ -150,6 +151,7 @@ impl TurnTask {
             json: &self.engine.json_limits,
             settings: &self.engine.settings.turn,
             permissions: &permissions,
+            hooks: &hooks,
             turn_rules: self.turn.rules.as_deref(),
             loop_window: &loops.window,
             session: SessionView {
@@ -268,6 +270,9 @@ impl TurnTask {
                 | Effect::Analyse(_)
                 | Effect::Inquire(_)
                 | Effect::AskDiagnosis { .. }
+                | Effect::AskHook(_)
+                | Effect::ForgetHook(_)
+                | Effect::HookRan(_)
                 | Effect::Expect(_)
                 | Effect::Dispatch(_)
                 | Effect::Withdraw(_)
@@ -305,6 +310,11 @@ impl TurnTask {
                 self.turn.note_diagnosis();
                 self.diagnose(turn, timeout_ms);
             }
+            Effect::AskHook(ask) => self.engine.ask_hook(&self.turn, *ask),
+            Effect::ForgetHook(ticket) => {
+                self.engine.hooks.forget(&self.turn.spec.batch, ticket);
+            }
+            Effect::HookRan(run) => self.engine.hook_ran(&self.turn, run),
             Effect::Finish => self.turn.log.end(),
             // Those that lead to something are performed where that is kept.
             Effect::Persist { .. } | Effect::Claim(_) | Effect::Grant(_) | Effect::Answer(_) => {}
@@ -391,6 +401,7 @@ impl TurnTask {
             Record::TurnAccepted(_)
             | Record::CallsDispatched { .. }
             | Record::CallsEnded { .. }
+            | Record::HooksHeard { .. }
             | Record::ApprovalsAsked { .. }
             | Record::ApprovalsChanged { .. }
             | Record::SessionPut(_)

@@ -139,7 +139,8 @@ pub(super) fn output_credit(
     }))
 }
 
-pub(super) fn timing(settings: &StreamSettings) -> pb::StreamTiming {
+/// When the two sides of a stream ping, as the wire says it.
+pub fn timing(settings: &StreamSettings) -> pb::StreamTiming {
     pb::StreamTiming {
         ping_interval_ms: ms32(settings.ping_interval_ms),
         ping_misses: settings.ping_misses,
@@ -149,7 +150,8 @@ pub(super) fn timing(settings: &StreamSettings) -> pb::StreamTiming {
     }
 }
 
-pub(super) fn stream_limits(limits: &Limits) -> pb::StreamLimits {
+/// What the sidecar takes on a stream, as the wire says it.
+pub fn stream_limits(limits: &Limits) -> pb::StreamLimits {
     pb::StreamLimits {
         max_message_bytes: ms32(limits.message_bytes_max),
         max_arguments_bytes: ms32(limits.args_bytes_max),

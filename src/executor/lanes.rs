@@ -1,4 +1,4 @@
-//! The way out to one executor: two bounded lanes, control before work.
+//! The way out to one executor or hook process: two bounded lanes, control before work.
 //!
 //! Pushing never waits; a full control lane means that the peer does not read, and ends the stream.
 //! The work lane needs no bound of its own: slots are its credit. Never looks into a message.
@@ -21,10 +21,10 @@ const CONTROL_MAX: usize = 4_096;
 /// How long a message that is in no hurry waits for another one to travel with.
 const UNHURRIED: Duration = Duration::from_millis(20);
 
-#[derive(Debug, Default)]
-struct Inner {
-    control: VecDeque<ConnectResponse>,
-    work: VecDeque<ConnectResponse>,
+#[derive(Debug)]
+struct Inner<M> {
+    control: VecDeque<M>,
+    work: VecDeque<M>,
     waker: Option<Waker>,
     /// Something is queued that the carrier was not woken for.
     unhurried: bool,
@@ -36,16 +36,39 @@ struct Inner {
     taken: u64,
 }
 
-/// The sending side. Shared by whoever has something to say.
-#[derive(Debug, Default)]
-pub struct Lanes {
-    inner: Mutex<Inner>,
+impl<M> Default for Inner<M> {
+    fn default() -> Self {
+        Self {
+            control: VecDeque::new(),
+            work: VecDeque::new(),
+            waker: None,
+            unhurried: false,
+            end: None,
+            dropped: false,
+            taken: 0,
+        }
+    }
+}
+
+/// The sending side of a stream of `M`. Shared by whoever has something to say.
+#[derive(Debug)]
+pub struct Lanes<M = ConnectResponse> {
+    inner: Mutex<Inner<M>>,
     unhurried: Notify,
 }
 
-impl Lanes {
+impl<M> Default for Lanes<M> {
+    fn default() -> Self {
+        Self {
+            inner: Mutex::default(),
+            unhurried: Notify::new(),
+        }
+    }
+}
+
+impl<M> Lanes<M> {
     /// Queues a control message. It may overtake work. False: nobody reads any more.
-    pub fn control(&self, message: ConnectResponse) -> bool {
+    pub fn control(&self, message: M) -> bool {
         let mut inner = self.inner.lock();
         let queued = inner.push_control(message);
         inner.wake();
@@ -55,7 +78,7 @@ impl Lanes {
     /// Queues a control message that nobody waits for: it travels with the next one, or after a while.
     ///
     /// A write of its own per acknowledgement would cost as much as the call.
-    pub fn control_unhurried(&self, message: ConnectResponse) -> bool {
+    pub fn control_unhurried(&self, message: M) -> bool {
         let mut inner = self.inner.lock();
         let queued = inner.push_control(message);
         if queued && !std::mem::replace(&mut inner.unhurried, true) {
@@ -74,7 +97,7 @@ impl Lanes {
     }
 
     /// Queues work. False: nobody reads any more, and it was not sent.
-    pub fn work(&self, message: ConnectResponse) -> bool {
+    pub fn work(&self, message: M) -> bool {
         let mut inner = self.inner.lock();
         if inner.is_closed() {
             return false;
@@ -110,19 +133,19 @@ impl Lanes {
     }
 
     /// The reading side. One per stream.
-    pub fn stream(self: &Arc<Self>) -> LaneStream {
+    pub fn stream(self: &Arc<Self>) -> LaneStream<M> {
         LaneStream {
             lanes: self.clone(),
         }
     }
 }
 
-impl Inner {
+impl<M> Inner<M> {
     fn is_closed(&self) -> bool {
         self.end.is_some() || self.dropped
     }
 
-    fn push_control(&mut self, message: ConnectResponse) -> bool {
+    fn push_control(&mut self, message: M) -> bool {
         if self.is_closed() {
             return false;
         }
@@ -145,12 +168,12 @@ impl Inner {
 
 /// The reading side, for the carrier.
 #[derive(Debug)]
-pub struct LaneStream {
-    lanes: Arc<Lanes>,
+pub struct LaneStream<M = ConnectResponse> {
+    lanes: Arc<Lanes<M>>,
 }
 
-impl Stream for LaneStream {
-    type Item = Result<ConnectResponse, SessionEnd>;
+impl<M> Stream for LaneStream<M> {
+    type Item = Result<M, SessionEnd>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut inner = self.lanes.inner.lock();
@@ -173,7 +196,7 @@ impl Stream for LaneStream {
     }
 }
 
-impl Drop for LaneStream {
+impl<M> Drop for LaneStream<M> {
     fn drop(&mut self) {
         let mut inner = self.lanes.inner.lock();
         inner.dropped = true;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::gate::turn::Input;
 
 pub(crate) use convert::definition as read_definition;
-pub use convert::tool_result;
+pub use convert::{stream_limits, timing as stream_timing, tool_result};
 pub use convert_inquiry::{mode_number, source_number};
 pub use directory::{Directory, RegistryJournal};
 pub use handshake::NameBinding;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::hooks::HookText;
 use super::ids::{CallIndex, UnixMillis};
 use super::permission::{GrantCandidate, GrantId, GrantedTool, Ground, Mode};
 use super::record::TurnSpec;
@@ -111,6 +112,10 @@ pub struct Approval {
     pub ground: Ground,
     /// The tool's own words, if its check asked. Empty: none.
     pub tool_reason: String,
+    /// A hook parked it: it waits without an approver too.
+    pub is_deferred: bool,
+    /// What hooks said for the conversation.
+    pub contexts: Vec<HookText>,
     /// What could be granted for the session. Empty: nothing.
     pub candidates: Vec<GrantCandidate>,
     /// The session's mode when it began to wait.

@@ -141,6 +141,8 @@ pub enum TurnOutcome {
     Completed,
     /// Cancelled.
     Cancelled,
+    /// A hook ended the run.
+    Aborted,
     /// The sidecar could not go on.
     Error,
     /// The run is in a loop.
@@ -152,6 +154,8 @@ pub enum TurnOutcome {
 pub enum StopReason {
     /// A result had its stop flag set.
     Tool,
+    /// A hook said so.
+    Hook,
     /// The run ended otherwise.
     RunEnded,
 }
@@ -176,10 +180,12 @@ pub struct TurnCompleted {
 pub enum RunState {
     /// Takes turns.
     Active,
-    /// Ended by EndRun or by a stop flag.
+    /// Ended by EndRun, by a stop flag or by a hook's STOP.
     Completed,
     /// Ended by a cancellation.
     Cancelled,
+    /// Ended by a hook's ABORT.
+    Aborted,
     /// The sidecar could not go on.
     Error,
     /// Ended by the loop detector.

@@ -2,10 +2,8 @@
 //!
 //! No clock, no random, no files, no tasks, no protobuf: time and ids come in as arguments, and what
 //! should happen goes out as data. In the order in which a call meets them: `admission`, `provider`,
-//! `json`, `registry`, `schema`, `loop_detector`, `command`, `session`, `permission`, `approval`, `turn`,
-//! `result`, `event`, `record`.
-//! `json`, `registry`, `schema`, `command`, `session`, `permission`, `hooks`, `approval`, `turn`, `result`,
-//! `event`, `record`.
+//! `json`, `registry`, `schema`, `loop_detector`, `command`, `session`, `permission`, `hooks`, `approval`,
+//! `turn`, `result`, `event`, `record`.
 
 pub mod admission;
 pub mod approval;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::admission::TurnRequest;
 use super::approval::{Approval, ApprovalChange, BatchPolicy};
 use super::event::{RunSummary, TurnCompleted};
+use super::hooks::Heard;
 use super::ids::{
     ApprovalId, BatchId, CallIndex, InstanceId, RunId, SessionId, TurnKey, UnixMillis,
 };
@@ -57,6 +58,13 @@ pub enum Record {
         turn: Arc<TurnSpec>,
         /// Its epoch from now on.
         epoch: u32,
+    },
+    /// What hooks said before calls, of those about which they said anything.
+    HooksHeard {
+        /// The turn.
+        turn: Arc<TurnSpec>,
+        /// Position and words.
+        heard: Vec<(CallIndex, Arc<Heard>)>,
     },
     /// Calls of a turn wait for approvers.
     ApprovalsAsked {
@@ -172,6 +180,8 @@ pub struct StoredTurn {
     pub dispatched: Vec<DispatchIntent>,
     /// What waited for approvers, in call order.
     pub approvals: Vec<Arc<Approval>>,
+    /// What hooks said before its calls.
+    pub heard: Vec<(CallIndex, Arc<Heard>)>,
     /// Results so far.
     pub results: Vec<(CallIndex, Arc<CallResult>)>,
     /// Why it is being cancelled. None: it is not.
@@ -189,6 +199,7 @@ impl StoredTurn {
             epoch: 1,
             dispatched: Vec::new(),
             approvals: Vec::new(),
+            heard: Vec::new(),
             results: Vec::new(),
             cancelling: None,
             completed: None,

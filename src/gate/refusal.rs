@@ -20,6 +20,8 @@ pub enum ErrorLayer {
     Tool,
     /// Risk and approvals.
     Permission,
+    /// Hooks.
+    Hook,
     /// Cancellation.
     Cancelled,
     /// The run and its limits.
@@ -98,6 +100,60 @@ pub enum Refusal {
     BatchRejected {
         /// The tool.
         name: String,
+    },
+    /// A hook said no.
+    #[error("{}", refused_by_hook(name, reason))]
+    DeniedByHook {
+        /// The tool.
+        name: String,
+        /// What the hook tells the model. Empty: nothing.
+        reason: String,
+    },
+    /// A hook that must agree did not answer in time.
+    #[error("tool `{name}` was not run: hook `{hook}` did not answer in time")]
+    HookTimeout {
+        /// The tool.
+        name: String,
+        /// The hook.
+        hook: String,
+    },
+    /// A hook that must agree failed or answered nonsense.
+    #[error("tool `{name}` was not run: hook `{hook}` failed")]
+    HookFailed {
+        /// The tool.
+        name: String,
+        /// The hook.
+        hook: String,
+    },
+    /// A hook that must agree is not there.
+    #[error("tool `{name}` was not run: hook `{hook}` is not there")]
+    HookUnavailable {
+        /// The tool.
+        name: String,
+        /// The hook.
+        hook: String,
+    },
+    /// What a hook put in place of the arguments does not pass.
+    #[error(
+        "the arguments that hook `{hook}` put in place of the call's own do not pass: {problem}"
+    )]
+    HookModifiedArgsInvalid {
+        /// The hook.
+        hook: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The tool answered, and the hook that was to look at the answer did not.
+    #[error("the result is kept back because hook `{hook}` failed; the tool has acted")]
+    ResultWithheld {
+        /// The hook.
+        hook: String,
+    },
+    /// A hook ended the run.
+    #[error("the run was ended: {reason}")]
+    RunAborted {
+        /// Why, in the hook's words.
+        reason: String,
     },
     /// As many approvals wait as may.
     #[error("too many calls wait for an approval; try again later")]
@@ -178,6 +234,13 @@ fn refused_by_tool(name: &str, message: &str) -> String {
     }
 }
 
+fn refused_by_hook(name: &str, reason: &str) -> String {
+    match reason.is_empty() {
+        true => format!("tool `{name}` is not permitted to do that"),
+        false => reason.to_owned(),
+    }
+}
+
 fn refused_by_user(name: &str, message: &str) -> String {
     match message.is_empty() {
         true => format!("the user did not let tool `{name}` run"),
@@ -234,6 +297,12 @@ impl Refusal {
             Refusal::DeniedByUser { .. } => "tool_denied_by_user",
             Refusal::ApprovalExpired { .. } => "approval_expired",
             Refusal::BatchRejected { .. } => "tool_batch_rejected",
+            Refusal::DeniedByHook { .. } => "tool_denied_by_hook",
+            Refusal::HookTimeout { .. } => "hook_timeout",
+            Refusal::HookFailed { .. } | Refusal::ResultWithheld { .. } => "hook_failed",
+            Refusal::HookUnavailable { .. } => "hook_unavailable",
+            Refusal::HookModifiedArgsInvalid { .. } => "hook_modified_args_invalid",
+            Refusal::RunAborted { .. } => "run_aborted",
             Refusal::Cancelled { .. } => "tool_cancelled",
             Refusal::LoopDetected { .. } => "loop_detected",
             Refusal::ToolUnavailable { .. } => "tool_unavailable",
@@ -265,11 +334,18 @@ impl Refusal {
             | Refusal::DeniedByUser { .. }
             | Refusal::ApprovalExpired { .. }
             | Refusal::BatchRejected { .. } => ErrorLayer::Permission,
+            Refusal::DeniedByHook { .. }
+            | Refusal::HookTimeout { .. }
+            | Refusal::HookFailed { .. }
+            | Refusal::HookUnavailable { .. }
+            | Refusal::HookModifiedArgsInvalid { .. }
+            | Refusal::ResultWithheld { .. } => ErrorLayer::Hook,
             Refusal::Cancelled { .. } => ErrorLayer::Cancelled,
             Refusal::LoopDetected { .. }
             | Refusal::ExecutorLimit
             | Refusal::QueueFull
-            | Refusal::TooManyApprovals => ErrorLayer::Runtime,
+            | Refusal::TooManyApprovals
+            | Refusal::RunAborted { .. } => ErrorLayer::Runtime,
             Refusal::ToolUnavailable { .. }
             | Refusal::ToolTimeout { .. }
             | Refusal::OutcomeUnknown { .. }
@@ -289,6 +365,8 @@ impl Refusal {
                 | Refusal::ApprovalExpired { .. }
                 | Refusal::BatchRejected { .. }
                 | Refusal::TooManyApprovals
+                | Refusal::HookTimeout { .. }
+                | Refusal::HookUnavailable { .. }
         )
     }
 
@@ -394,6 +472,12 @@ pub const RESERVED_CODES: &[&str] = &[
     "tool_batch_rejected",
     "approval_expired",
     "approval_unavailable",
+    "tool_denied_by_hook",
+    "hook_timeout",
+    "hook_failed",
+    "hook_unavailable",
+    "hook_modified_args_invalid",
+    "run_aborted",
     "tool_cancelled",
     "loop_detected",
     "limit_exceeded",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::hooks::HookWords;
 use super::ids::{ApprovalId, CallId, ToolName, UnixMillis};
 use super::json::{Document, JsonLimits};
 use super::limits::Limits;
@@ -165,6 +166,12 @@ pub enum NotExecuted {
     ToolUnavailable,
     /// The run is in a loop.
     Loop,
+    /// A hook denied, or failed and counts as a denial.
+    DeniedByHook,
+    /// A hook gave the result in the tool's place.
+    AnsweredByHook,
+    /// A hook ended the run.
+    RunAborted,
 }
 
 /// Whether the tool may have acted.
@@ -228,6 +235,8 @@ pub struct CallResult {
     pub timing: CallTiming,
     /// SHA-256 of the dispatch form. None: the arguments did not parse.
     pub arguments_digest: Option<Digest>,
+    /// What hooks left with it. None: nothing.
+    pub hooks: Option<Box<HookWords>>,
 }
 
 /// A SHA-256 digest.

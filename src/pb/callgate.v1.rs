@@ -380,6 +380,334 @@ pub mod approval_service_server {
     }
 }
 /// Generated server implementations.
+pub mod hook_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with HookServiceServer.
+    #[async_trait]
+    pub trait HookService: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the ConnectHook method.
+        type ConnectHookStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<
+                    ::callgate_client::pb::v1::ConnectHookResponse,
+                    tonic::Status,
+                >,
+            >
+            + std::marker::Send
+            + 'static;
+        /// One stream per hook process. It sends HookHello with its hooks, the sidecar
+        /// answers HookWelcome, then sends invocations; each deciding one is answered by
+        /// one HookVerdict, in any order, several in flight.
+        ///
+        /// Hooks of a call are asked one after another, by (order, registration). A hook
+        /// that does not answer in time, answers with an error or with nonsense counts as
+        /// its `on_failure` says. Closing the stream cleanly unregisters its hooks; a
+        /// broken stream leaves them registered and failing with `hook_unavailable`
+        /// until they return, are removed, or an hour has passed. Hooks that the config
+        /// lists in `hooks.required` fail while absent, from the sidecar's start on.
+        ///
+        /// Ends as ExecutorService.Connect does.
+        /// Roles: hook.
+        async fn connect_hook(
+            &self,
+            request: tonic::Request<
+                tonic::Streaming<::callgate_client::pb::v1::ConnectHookRequest>,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<Self::ConnectHookStream>,
+            tonic::Status,
+        >;
+        /// Lists hooks in the order in which they are asked, built-in ones included.
+        /// Roles: admin, observer.
+        async fn list_hooks(
+            &self,
+            request: tonic::Request<::callgate_client::pb::v1::ListHooksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::callgate_client::pb::v1::ListHooksResponse>,
+            tonic::Status,
+        >;
+        /// Removes a hook whose stream broke. A connected one: `invalid_request`; a
+        /// required one fails from then on.
+        /// Roles: admin.
+        async fn remove_hook(
+            &self,
+            request: tonic::Request<::callgate_client::pb::v1::RemoveHookRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::callgate_client::pb::v1::RemoveHookResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Hook processes attach here.
+    #[derive(Debug)]
+    pub struct HookServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> HookServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for HookServiceServer<T>
+    where
+        T: HookService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/callgate.v1.HookService/ConnectHook" => {
+                    #[allow(non_camel_case_types)]
+                    struct ConnectHookSvc<T: HookService>(pub Arc<T>);
+                    impl<
+                        T: HookService,
+                    > tonic::server::StreamingService<
+                        ::callgate_client::pb::v1::ConnectHookRequest,
+                    > for ConnectHookSvc<T> {
+                        type Response = ::callgate_client::pb::v1::ConnectHookResponse;
+                        type ResponseStream = T::ConnectHookStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<
+                                    ::callgate_client::pb::v1::ConnectHookRequest,
+                                >,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as HookService>::connect_hook(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ConnectHookSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/callgate.v1.HookService/ListHooks" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListHooksSvc<T: HookService>(pub Arc<T>);
+                    impl<
+                        T: HookService,
+                    > tonic::server::UnaryService<
+                        ::callgate_client::pb::v1::ListHooksRequest,
+                    > for ListHooksSvc<T> {
+                        type Response = ::callgate_client::pb::v1::ListHooksResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::callgate_client::pb::v1::ListHooksRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as HookService>::list_hooks(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListHooksSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/callgate.v1.HookService/RemoveHook" => {
+                    #[allow(non_camel_case_types)]
+                    struct RemoveHookSvc<T: HookService>(pub Arc<T>);
+                    impl<
+                        T: HookService,
+                    > tonic::server::UnaryService<
+                        ::callgate_client::pb::v1::RemoveHookRequest,
+                    > for RemoveHookSvc<T> {
+                        type Response = ::callgate_client::pb::v1::RemoveHookResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::callgate_client::pb::v1::RemoveHookRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as HookService>::remove_hook(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RemoveHookSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for HookServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "callgate.v1.HookService";
+    impl<T> tonic::server::NamedService for HookServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated server implementations.
 pub mod session_service_server {
     #![allow(
         unused_variables,

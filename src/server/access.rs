@@ -201,6 +201,18 @@ pub const METHODS: &[(&str, Access)] = &[
         Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
     ),
     (
+        "/callgate.v1.HookService/ConnectHook",
+        Access::Roles(&[Role::Hook]),
+    ),
+    (
+        "/callgate.v1.HookService/ListHooks",
+        Access::Roles(&[Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.HookService/RemoveHook",
+        Access::Roles(&[Admin]),
+    ),
+    (
         "/callgate.v1.PolicyService/GetPolicy",
         Access::Roles(&[Orchestrator, Approver, Admin, Observer]),
     ),

@@ -9,6 +9,7 @@ use crate::engine::CallStanding;
 use crate::gate::admission::{RequestedCall, Trace, TurnRequest};
 use crate::gate::call::{CallState, ToolCall};
 use crate::gate::event::{OutputChannel, RunState, RunSummary};
+use crate::gate::hooks::{HookText, Injected, MessageRole};
 use crate::gate::ids::{CallId, CallIndex, RunId, SessionId, ToolName, TurnId};
 use crate::gate::loop_detector::Detector;
 use crate::gate::provider::ProviderFormat;
@@ -230,6 +231,7 @@ pub(super) fn call_result(result: &CallResult, with_contents: bool) -> pb::CallR
         truncated: result.cut_from_bytes.is_some(),
         original_bytes: result.cut_from_bytes,
         sanitised: result.sanitised,
+        suppressed: result.hooks.as_ref().is_some_and(|words| words.suppressed),
         attempts: result.attempts,
         timing: Some(pb::CallTiming {
             received_at_ms: result.timing.received_at.0,
@@ -264,8 +266,34 @@ fn not_executed(reason: Option<NotExecuted>) -> i32 {
         Some(NotExecuted::CancelledBeforeStart) => pb::NotExecutedReason::CancelledBeforeStart,
         Some(NotExecuted::Loop) => pb::NotExecutedReason::Loop,
         Some(NotExecuted::ToolUnavailable) => pb::NotExecutedReason::ToolUnavailable,
+        Some(NotExecuted::DeniedByHook) => pb::NotExecutedReason::DeniedByHook,
+        Some(NotExecuted::AnsweredByHook) => pb::NotExecutedReason::AnsweredByHook,
+        Some(NotExecuted::RunAborted) => pb::NotExecutedReason::RunAborted,
     };
     reason as i32
+}
+
+/// A context that a hook added.
+pub(super) fn context(text: &HookText, call_id: &str) -> pb::AdditionalContext {
+    pb::AdditionalContext {
+        text: text.text.clone(),
+        hook_id: text.hook.to_string(),
+        call_id: call_id.to_owned(),
+    }
+}
+
+/// A message that a hook added.
+pub(super) fn injected(message: &Injected, call_id: &str) -> pb::InjectedMessage {
+    let role = match message.role {
+        MessageRole::System => pb::MessageRole::System,
+        MessageRole::User => pb::MessageRole::User,
+    };
+    pb::InjectedMessage {
+        role: role as i32,
+        text: message.text.clone(),
+        hook_id: message.hook.to_string(),
+        call_id: call_id.to_owned(),
+    }
 }
 
 pub(super) fn call_error(error: &CallError) -> pb::ToolError {
@@ -278,6 +306,7 @@ pub(super) fn call_error(error: &CallError) -> pb::ToolError {
         ErrorLayer::Runtime => pb::ErrorLayer::Runtime,
         ErrorLayer::Transport => pb::ErrorLayer::Transport,
         ErrorLayer::Store => pb::ErrorLayer::Store,
+        ErrorLayer::Hook => pb::ErrorLayer::Hook,
     };
     pb::ToolError {
         code: error.code.to_string(),
@@ -333,6 +362,7 @@ pub(super) fn run(run: &RunSummary) -> pb::Run {
         RunState::Cancelled => pb::RunState::Cancelled,
         RunState::Error => pb::RunState::Error,
         RunState::LoopDetected => pb::RunState::LoopDetected,
+        RunState::Aborted => pb::RunState::Aborted,
     };
     pb::Run {
         run_id: run.run.to_string(),

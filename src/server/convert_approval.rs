@@ -79,6 +79,15 @@ pub(super) fn approval(shown: &ShownApproval, how: Shown) -> pb::Approval {
         pending_in_batch: shown.pending_in_batch,
         mode: mode_number(approval.mode),
         call_outcome: outcome_number(shown.outcome),
+        deferred: approval.is_deferred,
+        additional_contexts: match how {
+            Shown::Bare => Vec::new(),
+            Shown::Whole | Shown::Cut => {
+                let contexts = approval.contexts.iter();
+                let call = asked.map_or("", |asked| asked.call.call_id.as_str());
+                contexts.map(|text| convert::context(text, call)).collect()
+            }
+        },
         etag: approval.version.to_string(),
     }
 }
@@ -182,7 +191,7 @@ pub(super) fn ground(ground: &Ground) -> pb::PermissionVerdict {
         GroundKind::AskRule => pb::DecisionStage::AskRule,
         GroundKind::Unclear => pb::DecisionStage::SafetyFloor,
         GroundKind::ModeBlock => pb::DecisionStage::ModeBlock,
-        GroundKind::Hook => pb::DecisionStage::Unspecified,
+        GroundKind::Hook => pb::DecisionStage::Hook,
         GroundKind::ToolCheck => pb::DecisionStage::ToolCheck,
         GroundKind::AllowRule => pb::DecisionStage::AllowRule,
         GroundKind::Grant => pb::DecisionStage::Grant,
@@ -198,7 +207,8 @@ pub(super) fn ground(ground: &Ground) -> pb::PermissionVerdict {
         origin: ground.origin.clone(),
         segment: ground.segment.clone(),
         segment_index: None,
-        message: ground.message.clone(),
+        message: visible(&ground.message),
+        hook_id: ground.hook.clone(),
         policy_revision: ground.revision,
     }
 }

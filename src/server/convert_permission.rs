@@ -82,6 +82,8 @@ pub(crate) fn verdict_to_pb(answer: &Answer, revision: u64) -> pb::PermissionVer
         segment: step.segment.clone().unwrap_or_default(),
         segment_index: None,
         message: message(&step.because),
+        // Hooks are not asked to explain a decision.
+        hook_id: String::new(),
         policy_revision: revision,
     }
 }

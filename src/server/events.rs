@@ -407,16 +407,23 @@ pub(super) fn completed_message(
         .iter()
         .map(|result| convert::call_result(result, view.contents_at_end))
         .collect();
-    let cancelled = completed.outcome == TurnOutcome::Cancelled;
+    // Neither goes back to the model: the run is over.
+    let cancelled = matches!(
+        completed.outcome,
+        TurnOutcome::Cancelled | TurnOutcome::Aborted
+    );
+    let (contexts, injected) = words_of_hooks(completed);
     let outcome = match completed.outcome {
         TurnOutcome::Completed => pb::TurnOutcome::Completed,
         TurnOutcome::Cancelled => pb::TurnOutcome::Cancelled,
+        TurnOutcome::Aborted => pb::TurnOutcome::Aborted,
         TurnOutcome::Error => pb::TurnOutcome::Error,
         TurnOutcome::LoopDetected => pb::TurnOutcome::LoopDetected,
     };
     let stop_reason = match completed.stop {
         None => pb::StopReason::Unspecified,
         Some(StopReason::Tool) => pb::StopReason::Tool,
+        Some(StopReason::Hook) => pb::StopReason::Hook,
         Some(StopReason::RunEnded) => pb::StopReason::RunEnded,
     };
     let (results, messages, closing_results) = match cancelled {
@@ -438,8 +445,38 @@ pub(super) fn completed_message(
         stop_reason: stop_reason as i32,
         provider_messages: messages,
         run: Some(convert::run(&completed.run)),
+        injected_messages: injected,
+        additional_contexts: contexts,
         error: completed.error.as_ref().map(convert::call_error),
     }
+}
+
+/// What hooks added: by call, those from before it first, then in the order of the hooks.
+fn words_of_hooks(
+    completed: &TurnCompleted,
+) -> (Vec<pb::AdditionalContext>, Vec<pb::InjectedMessage>) {
+    let mut contexts = Vec::new();
+    let mut injected = Vec::new();
+    if completed.outcome == TurnOutcome::Completed {
+        for result in &completed.results {
+            let call_id = result.call_id.as_str();
+            for words in result.hooks.iter() {
+                contexts.extend(
+                    words
+                        .contexts
+                        .iter()
+                        .map(|text| convert::context(text, call_id)),
+                );
+                injected.extend(
+                    words
+                        .injected
+                        .iter()
+                        .map(|one| convert::injected(one, call_id)),
+                );
+            }
+        }
+    }
+    (contexts, injected)
 }
 
 /// Results cut to what one message of this reader holds, the largest first.

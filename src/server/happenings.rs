@@ -117,6 +117,10 @@ impl Subscriber {
                 };
                 (pb::EventKind::Turn, Body::Turn(record))
             }
+            Happened::HookRan(spec, run) => (
+                pb::EventKind::Hook,
+                Body::HookRan(super::hooks::hook_ran(spec, run)),
+            ),
             Happened::Session(session) => {
                 let changed = pb::SessionChanged {
                     session: Some(convert::session(&self.engine, session)),

@@ -10,6 +10,7 @@ mod convert_permission;
 mod events;
 mod executors;
 mod happenings;
+mod hooks;
 mod info;
 mod listener;
 mod message_size;
@@ -29,6 +30,7 @@ use crate::pb::DESCRIPTORS;
 use crate::pb::v1::approval_service_server::ApprovalServiceServer;
 use crate::pb::v1::event_service_server::EventServiceServer;
 use crate::pb::v1::executor_service_server::ExecutorServiceServer;
+use crate::pb::v1::hook_service_server::HookServiceServer;
 use crate::pb::v1::policy_service_server::PolicyServiceServer;
 use crate::pb::v1::registry_service_server::RegistryServiceServer;
 use crate::pb::v1::server_service_server::ServerServiceServer;
@@ -40,6 +42,7 @@ pub(crate) use convert_permission::source_word;
 pub use convert_permission::{Sight, explanation, rule_message};
 pub use executors::Executors;
 pub use happenings::Happenings;
+pub use hooks::{Desk, DeskParts, HookSessions, Hooks};
 pub use info::{Drain, Info};
 pub use listener::{ListenError, Listener, Served, listen_tcp, listen_unix, socket_paths};
 pub use policy::Policy;
@@ -48,7 +51,7 @@ pub use sessions::SessionsApi;
 pub use turns::Turns;
 
 /// Names under which health is told, beside the whole under the empty name.
-pub const HEALTH_NAMES: [&str; 10] = [
+pub const HEALTH_NAMES: [&str; 11] = [
     "liveness",
     "readiness",
     "callgate.v1.TurnService",
@@ -59,6 +62,7 @@ pub const HEALTH_NAMES: [&str; 10] = [
     "callgate.v1.ApprovalService",
     "callgate.v1.SessionService",
     "callgate.v1.EventService",
+    "callgate.v1.HookService",
 ];
 
 /// Largest message sent, in bytes: a reader may ask for messages of up to this size.
@@ -78,6 +82,8 @@ pub struct Services {
     pub sessions: SessionsApi,
     /// Events.
     pub happenings: Happenings,
+    /// Hooks.
+    pub hooks: Hooks,
     /// Rules and explanations.
     pub policy: Policy,
     /// The sidecar itself.
@@ -109,6 +115,7 @@ impl Services {
             ApprovalServiceServer::new(self.approvals),
             SessionServiceServer::new(self.sessions),
             EventServiceServer::new(self.happenings),
+            HookServiceServer::new(self.hooks),
             PolicyServiceServer::new(self.policy),
             ServerServiceServer::new(self.info)
         );

@@ -10,6 +10,7 @@ use super::RestoredTool;
 use super::disk;
 use crate::gate::approval::{Approval, ApprovalChange};
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
+use crate::gate::hooks::Heard;
 use crate::gate::ids::{CallIndex, SessionId, ToolName, TurnKey, UnixMillis};
 use crate::gate::permission::{Grant, Grants};
 use crate::gate::record::{DispatchIntent, Record, StoredTurn, TurnSpec};
@@ -50,6 +51,7 @@ pub(super) enum TurnFact {
     Cancelling { reason: String, run: RunSummary },
     Ended(Arc<TurnCompleted>),
     Recovered { epoch: u32 },
+    HooksHeard(Vec<(CallIndex, Arc<Heard>)>),
     ApprovalsAsked(Vec<Arc<Approval>>),
     ApprovalsChanged(Vec<ApprovalChange>),
 }
@@ -79,6 +81,17 @@ impl Fact {
             }
             Record::TurnRecovered { turn, epoch } => {
                 (turn, UnixMillis(0), TurnFact::Recovered { epoch: *epoch })
+            }
+            Record::HooksHeard { turn, heard } => {
+                // What stood in memory only is not read back either.
+                let heard = heard.iter().map(|(index, words)| {
+                    let kept = Heard {
+                        earlier: Vec::new(),
+                        ..(**words).clone()
+                    };
+                    (*index, Arc::new(kept))
+                });
+                (turn, UnixMillis(0), TurnFact::HooksHeard(heard.collect()))
             }
             Record::ApprovalsAsked { turn, approvals } => {
                 let at = approvals.iter().map(|approval| approval.created_at).max();
@@ -121,6 +134,7 @@ impl Fact {
                 TurnFact::Ended(completed) => Some(completed.run.clone()),
                 TurnFact::Dispatched(_)
                 | TurnFact::CallsEnded(_)
+                | TurnFact::HooksHeard(_)
                 | TurnFact::ApprovalsAsked(_)
                 | TurnFact::ApprovalsChanged(_)
                 | TurnFact::Recovered { .. } => None,
@@ -175,6 +189,14 @@ pub(super) fn fold_turn(turn: &mut Option<StoredTurn>, at: UnixMillis, fact: Tur
         TurnFact::Cancelling { reason, .. } => turn.cancelling = Some(reason),
         TurnFact::Ended(completed) => turn.completed = Some(completed),
         TurnFact::Recovered { epoch } => turn.epoch = turn.epoch.max(epoch),
+        TurnFact::HooksHeard(heard) => {
+            for (index, words) in heard {
+                match turn.heard.iter_mut().find(|(known, _)| *known == index) {
+                    Some((_, known)) => *known = words,
+                    None => turn.heard.push((index, words)),
+                }
+            }
+        }
         TurnFact::ApprovalsAsked(approvals) => {
             for approval in approvals {
                 match approval_mut(turn, approval.call) {

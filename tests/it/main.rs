@@ -23,6 +23,7 @@ mod executors;
 mod finished_turns;
 mod generated;
 mod goldens;
+mod hooks;
 mod inputs;
 mod json_properties;
 mod json_schema_suite;

@@ -222,6 +222,7 @@ fn plain(id: &str, contents: Vec<Content>) -> CallResult {
         timing: CallTiming::default(),
         approval: None,
         arguments_digest: None,
+        hooks: None,
     }
 }
 

@@ -255,6 +255,7 @@ fn call_result(contents: Vec<Content>, structured: usize, metadata: usize) -> Ar
         timing: CallTiming::default(),
         approval: None,
         arguments_digest: None,
+        hooks: None,
     })
 }
 

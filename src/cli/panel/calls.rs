@@ -91,6 +91,7 @@ impl Calls {
                 Happened::SessionChanged(_)
                 | Happened::ApprovalChanged(_)
                 | Happened::GrantChanged(_)
+                | Happened::HookRan(_)
                 | Happened::PolicyChanged(_),
             )
             | None => false,

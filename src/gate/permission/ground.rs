@@ -47,6 +47,8 @@ pub struct Ground {
     pub source: Option<Source>,
     /// The rule's place, or the grant's id. Empty: neither decided.
     pub origin: String,
+    /// The hook that decided. Empty: none did.
+    pub hook: String,
     /// The segment or path that decided. Empty: there is only one.
     pub segment: String,
     /// For people. Never text from the model.
@@ -66,6 +68,7 @@ impl Answer {
             rule: String::new(),
             source: None,
             origin: String::new(),
+            hook: String::new(),
             segment: step.segment.clone().unwrap_or_default(),
             message: String::new(),
             revision,

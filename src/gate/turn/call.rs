@@ -11,10 +11,11 @@ use crate::gate::admission::RequestedCall;
 use crate::gate::approval::Approval;
 use crate::gate::call::CallState;
 use crate::gate::event::{CallMoved, Progress};
+use crate::gate::hooks::{Heard, Hook};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
 use crate::gate::loop_detector::Signature;
 use crate::gate::permission::{CommandSubject, Facts, ToolWord};
-use crate::gate::result::CallResult;
+use crate::gate::result::{CallResult, Settled};
 use crate::gate::tool::SharedTool;
 
 /// Where a call is on its way to a result.
@@ -43,6 +44,8 @@ pub(super) enum Place {
         /// Until when it must be done.
         run_until: UnixMillis,
     },
+    /// Its executor answered; hooks are heard about the answer.
+    Answered,
 }
 
 /// A call that was told to stop and has not answered yet.
@@ -107,6 +110,14 @@ pub(super) struct Call {
     pub(super) approval: Option<Arc<Approval>>,
     /// May run, and waits for its batch.
     pub(super) is_held: bool,
+    /// What the hooks before it said. None: nothing.
+    pub(super) heard: Option<Arc<Heard>>,
+    /// The hooks before it were all heard.
+    pub(super) is_heard: bool,
+    /// Built-in hooks that ask where its paths lead.
+    pub(super) confined_by: Vec<Arc<Hook>>,
+    /// What its executor answered, until its hooks are heard.
+    pub(super) answer: Option<Box<Settled>>,
 }
 
 impl Call {
@@ -140,6 +151,10 @@ impl Call {
             word_until: None,
             approval: None,
             is_held: false,
+            heard: None,
+            is_heard: false,
+            confined_by: Vec::new(),
+            answer: None,
         }
     }
 
@@ -219,7 +234,7 @@ impl Call {
     /// Until when it may be where it is.
     pub(super) fn place_deadline(&self) -> Option<UnixMillis> {
         match &self.place {
-            Place::Home => None,
+            Place::Home | Place::Answered => None,
             Place::Waiting { until, .. } | Place::Expected { until, .. } => Some(*until),
             Place::Sent {
                 accept_until,

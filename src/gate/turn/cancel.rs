@@ -38,14 +38,17 @@ impl TurnMachine {
 
     /// The run has ended by something else: what waits for approvers waits in vain.
     pub(super) fn on_run_ended(&mut self, now: UnixMillis, run: RunSummary) {
-        self.run_ended = Some(run);
+        // A hook of this turn may have ended it before.
+        self.run_ended.get_or_insert(run);
         self.stop_waiting(now);
     }
 
-    /// Whatever waits for approvers ends, if the run has ended.
+    /// Whatever waits for approvers or hooks ends, if the run has ended.
     pub(super) fn stop_waiting(&mut self, now: UnixMillis) {
         if self.run_ended.is_some() {
-            let waiting: Vec<CallIndex> = self.pending().map(|approval| approval.call).collect();
+            let pending = self.pending().map(|approval| approval.call);
+            let mut waiting: Vec<CallIndex> = pending.collect();
+            waiting.extend(self.undecided());
             self.stop_unasked(now, &waiting);
         }
     }
@@ -88,6 +91,26 @@ impl TurnMachine {
         }
     }
 
+    /// Calls that executors have are told to stop, since the run has ended.
+    pub(super) fn stop_running(&mut self, now: UnixMillis, reason: &str, grace_ms: u32) {
+        for position in 0..self.calls.len() {
+            let index = CallIndex(u16::try_from(position).unwrap_or(u16::MAX));
+            self.stop_call(index, now, CancelReason::RunEnded, reason, grace_ms);
+        }
+        self.ready.clear();
+        // With nothing out the turn ends in this very step, and its end says it all.
+        if self.open > 0 {
+            self.persist.push(Effect::Persist {
+                record: Record::TurnCancelling {
+                    turn: self.spec.clone(),
+                    reason: reason.to_owned(),
+                    run: self.run_after(now),
+                },
+                when: Durability::BeforeAnnounce,
+            });
+        }
+    }
+
     fn stop_call(
         &mut self,
         index: CallIndex,
@@ -100,6 +123,10 @@ impl TurnMachine {
             return;
         };
         if !call.is_open() {
+            return;
+        }
+        if call.place == Place::Answered {
+            self.end_answered(index, now);
             return;
         }
         let stopping = Stopping {

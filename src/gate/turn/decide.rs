@@ -120,7 +120,7 @@ impl TurnMachine {
         Ok(())
     }
 
-    fn approve(&mut self, position: usize, decision: Decision) {
+    pub(super) fn approve(&mut self, position: usize, decision: Decision) {
         self.close(position, ApprovalState::Approved, decision);
         self.let_run(position);
     }
@@ -202,7 +202,7 @@ impl TurnMachine {
     }
 
     /// The approver said no.
-    fn refuse(&mut self, position: usize, decision: Decision, now: UnixMillis) {
+    pub(super) fn refuse(&mut self, position: usize, decision: Decision, now: UnixMillis) {
         let name = self
             .calls
             .get(position)

@@ -3,16 +3,21 @@
 //! The engine performs a list from front to back. `Persist` stands before everything that it protects.
 //! Never performs anything itself.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::hooking::HookTicket;
 use super::input::{CancelReason, CheckedArguments};
 use crate::gate::approval::{Approval, Outcome};
-use crate::gate::event::Event;
-use crate::gate::ids::{CallIndex, ExecutionId, UnixMillis};
+use crate::gate::event::{Event, RunSummary};
+use crate::gate::hooks::{AfterAction, BeforeAction, Earlier, Hook, Point, RunStatus};
+use crate::gate::ids::{CallIndex, ExecutionId, HookId, UnixMillis};
 use crate::gate::permission::{Grant, Mode, PathFact, Permit, Source};
 use crate::gate::record::{Record, TurnSpec};
+use crate::gate::refusal::CallError;
+use crate::gate::result::CallResult;
 use crate::gate::tool::SharedTool;
 
 /// One thing to do.
@@ -40,6 +45,12 @@ pub enum Effect {
         /// How long the answer is awaited, in milliseconds.
         timeout_ms: u64,
     },
+    /// Ask or tell a hook. Answered by `HookAnswered`, unless its answer is not awaited.
+    AskHook(Box<AskHook>),
+    /// A hook's answer is not wanted any more.
+    ForgetHook(HookTicket),
+    /// A hook ran.
+    HookRan(HookRun),
     /// Find an executor with room. Answered by `Claimed`, at once or later.
     Claim(Claim),
     /// Expect an executor to come back with a call that was sent before a restart. Answered by
@@ -83,6 +94,102 @@ pub struct Analyse {
     pub call: CallIndex,
     /// The command as the model wrote it.
     pub text: String,
+}
+
+/// A question to a hook.
+#[derive(Debug, Clone)]
+pub struct AskHook {
+    /// By which its answer is known.
+    pub ticket: HookTicket,
+    /// The hook.
+    pub hook: Arc<Hook>,
+    /// When it is asked.
+    pub point: Point,
+    /// An answer is awaited, as long as the hook may take.
+    pub is_awaited: bool,
+    /// How often processes of ours may have asked, from 1.
+    pub attempt: u32,
+    /// The turn.
+    pub turn: Arc<TurnSpec>,
+    /// The session's working directory.
+    pub cwd: Option<String>,
+    /// The session's mode.
+    pub mode: Mode,
+    /// Now.
+    pub at: UnixMillis,
+    /// What it is about.
+    pub about: HookAbout,
+}
+
+/// What a hook is asked or told about.
+#[derive(Debug, Clone)]
+pub enum HookAbout {
+    /// A call before it is decided.
+    Before {
+        /// The call.
+        call: CallIndex,
+        /// As hooks before this one left them.
+        arguments: Bytes,
+        /// How often hooks replaced them.
+        generation: u32,
+        /// What is wrong with the call so far.
+        validation: Option<Box<CallError>>,
+        /// The tool, if there is one of that name.
+        tool: Option<SharedTool>,
+        /// What hooks before this one said.
+        earlier: Vec<Earlier>,
+    },
+    /// A call after its executor answered.
+    After {
+        /// The call.
+        call: CallIndex,
+        /// As it ran.
+        arguments: Bytes,
+        /// As hooks before this one left it.
+        result: Arc<CallResult>,
+        /// The tool.
+        tool: Option<SharedTool>,
+    },
+    /// An approval that begins to wait.
+    Approval {
+        /// As it waits.
+        approval: Arc<Approval>,
+    },
+    /// A turn that begins.
+    TurnStarted {
+        /// Its run.
+        run: RunSummary,
+    },
+    /// A turn that ended.
+    TurnFinished {
+        /// How each call ended.
+        results: Vec<Arc<CallResult>>,
+        /// Its run.
+        run: RunSummary,
+    },
+}
+
+/// One run of one hook, for those who watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookRun {
+    /// The hook.
+    pub hook: HookId,
+    /// When it was asked.
+    pub point: Point,
+    /// The call. None: it was about none.
+    pub call: Option<CallIndex>,
+    /// How it went.
+    pub status: RunStatus,
+    /// What it said before a call, or counts as.
+    pub before: Option<BeforeAction>,
+    /// What it said after a call.
+    pub after: Option<AfterAction>,
+    /// It replaced arguments or result.
+    pub is_modified: bool,
+    /// How long it took, in milliseconds. Zero for a built-in one.
+    pub took_ms: u64,
+    /// Code of the failure. Empty: none.
+    pub code: Cow<'static, str>,
 }
 
 /// A question about a call, for a process that runs its tool.

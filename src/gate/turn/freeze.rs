@@ -14,8 +14,9 @@ use super::{TurnMachine, View};
 use crate::gate::approval::{self, Approval, ApprovalState, BatchPolicy, Decision};
 use crate::gate::call::CallState;
 use crate::gate::event::Event;
+use crate::gate::hooks::HookText;
 use crate::gate::ids::{CallIndex, UnixMillis};
-use crate::gate::permission::{Approver, Check, Ground, ToolWord, Verdict};
+use crate::gate::permission::{Answer, Approver, Check, Ground, GroundKind, ToolWord, Verdict};
 use crate::gate::record::Record;
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
@@ -33,7 +34,7 @@ impl TurnMachine {
             return;
         }
         let room = asked.len().min(view.session.approvals_room);
-        let mut approvals = Vec::with_capacity(room);
+        let mut approvals: Vec<Arc<Approval>> = Vec::with_capacity(room);
         for (ask, number) in asked.into_iter().zip(0_usize..) {
             if number >= room {
                 let end = End::refused(Refusal::TooManyApprovals, NotExecuted::ApprovalUnavailable);
@@ -44,6 +45,8 @@ impl TurnMachine {
             approvals.extend(self.ask(ask, now, view));
             self.wait_on(position, now);
         }
+        let new: Vec<CallIndex> = approvals.iter().map(|approval| approval.call).collect();
+        self.ask_approving_hooks(&new, view);
         if !approvals.is_empty() {
             self.persist.push(Effect::Persist {
                 record: Record::ApprovalsAsked {
@@ -74,8 +77,10 @@ impl TurnMachine {
             risk: tool.risk,
             kind: tool.definition.kind,
             arguments: arguments.text.clone(),
-            ground: ask.answer.ground(case_revision(view)),
+            ground: ground_of(call, &ask.answer, view),
             tool_reason: tool_reason(call),
+            is_deferred: ask.answer.is_deferred,
+            contexts: contexts_of(call),
             candidates: ask.candidates,
             mode: ask.answer.mode,
             created_at: now,
@@ -332,6 +337,27 @@ impl TurnMachine {
             (None, true) | (Some(_), false) => {}
         }
     }
+}
+
+/// What hooks said for the conversation.
+fn contexts_of(call: &Call) -> Vec<HookText> {
+    let heard = call.heard.as_ref();
+    heard
+        .map(|heard| heard.contexts.clone())
+        .unwrap_or_default()
+}
+
+/// Why it is asked; where a hook asks, which one, in its words.
+fn ground_of(call: &Call, answer: &Answer, view: &View<'_>) -> Ground {
+    let mut ground = answer.ground(case_revision(view));
+    if ground.kind == GroundKind::Hook
+        && let Some(heard) = &call.heard
+    {
+        let hook = heard.decided_by.as_ref();
+        ground.hook = hook.map(ToString::to_string).unwrap_or_default();
+        ground.message.clone_from(&heard.reason);
+    }
+    ground
 }
 
 /// The tool's own words, if its check asked.

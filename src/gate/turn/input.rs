@@ -5,7 +5,9 @@
 use bytes::Bytes;
 
 use super::decide::Decided;
+use super::hooking::HookTicket;
 use crate::gate::event::{Attempt, OutputChunk, Progress, RunSummary};
+use crate::gate::hooks::HookAnswer;
 use crate::gate::ids::{CallIndex, InstanceId};
 use crate::gate::loop_detector::Diagnosis;
 use crate::gate::permission::{CommandSubject, PathFact, ToolWord};
@@ -40,6 +42,15 @@ pub enum Input {
         call: CallIndex,
         /// What it says. None: nobody can be asked, or who was is gone.
         word: Option<Box<ToolWord>>,
+    },
+    /// A hook answered, as [`Effect::AskHook`](super::Effect::AskHook) asked, or failed to.
+    HookAnswered {
+        /// The question.
+        ticket: HookTicket,
+        /// What came back.
+        answer: HookAnswer,
+        /// How long it took, in milliseconds.
+        took_ms: u64,
     },
     /// Too many calls wait for executors; this one does not.
     QueueFull(CallIndex),

@@ -40,7 +40,7 @@ impl TurnMachine {
     /// Leaves true after every step: what has every answer is decided.
     pub(super) fn decide_when_answered(&mut self, now: UnixMillis, view: &View<'_>) {
         let mut open = self.calls.iter().filter(|call| call.is_open());
-        if self.is_undecided && !open.any(Call::is_asked_about) {
+        if self.is_undecided && self.before.is_none() && !open.any(Call::is_asked_about) {
             self.is_undecided = false;
             self.decide_all(now, view);
         }

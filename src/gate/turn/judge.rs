@@ -14,7 +14,7 @@ use crate::gate::call::CallState;
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::{Document, Value};
 use crate::gate::permission::{
-    self, Answer, Approver, Because, Check, GrantCandidate, GrantedTool, Hook, Permit, Settings,
+    self, Answer, Approver, Because, Check, GrantCandidate, GrantedTool, Permit, Settings,
     Situation, Subject, Verdict,
 };
 use crate::gate::record::TurnSpec;
@@ -44,6 +44,10 @@ impl TurnMachine {
             self.end(position, now, End::refused(refused.refusal, refused.why));
             return None;
         }
+        if self.deny_outside(position, now, view) {
+            return None;
+        }
+        let call = self.calls.get_mut(position)?;
         // A call without a tool was refused.
         let tool = call.tool.clone()?;
         let is_asked_already = call.approval.is_some();
@@ -212,7 +216,7 @@ impl<'a> Case<'a> {
                 None => &[&view.permissions.policy],
             },
             grants: view.session.grants,
-            hook: Hook::default(),
+            hook: call.hooks_say(),
             check: self.check,
             approver: self.approver,
             settings: Settings {

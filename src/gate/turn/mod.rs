@@ -3,15 +3,18 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `looping`, `inquire`, `judge`, `freeze`, `decide`, `dispatch`, `reply`, `cancel`, `settle`,
-//! and `recover` for what follows a restart.
+//! them: `look`, `looping`, `hooking`, `inquire`, `judge`, `freeze`, `approving`, `decide`, `dispatch`,
+//! `reply`, `after`, `cancel`, `settle`, and `recover` for what follows a restart.
 
+mod after;
+mod approving;
 mod call;
 mod cancel;
 mod decide;
 mod dispatch;
 mod effect;
 mod freeze;
+mod hooking;
 mod input;
 mod inquire;
 mod judge;
@@ -26,8 +29,10 @@ use std::sync::Arc;
 
 pub use decide::{Answers, Decided};
 pub use effect::{
-    About, Analyse, Claim, Dispatch, Durability, Effect, Expect, Inquiry, Matched, Withdraw,
+    About, Analyse, AskHook, Claim, Dispatch, Durability, Effect, Expect, HookAbout, HookRun,
+    Inquiry, Matched, Withdraw,
 };
+pub use hooking::HookTicket;
 pub use input::{
     Cancel, CancelReason, CancelScope, CheckedArguments, Claimed, Input, Proof, RejectReason, Reply,
 };
@@ -38,6 +43,7 @@ pub use look::steps_of;
 use super::approval::Approval;
 use super::call::CallState;
 use super::event::{AcceptedCall, Event, RunSummary, TurnAccepted};
+use super::hooks::HookList;
 use super::ids::{CallId, CallIndex, ToolName, UnixMillis};
 use super::json::JsonLimits;
 use super::limits::Limits;
@@ -46,7 +52,10 @@ use super::permission::{Approver, Grants, ModeBounds, Permissions, Policy};
 use super::record::{Record, TurnSpec};
 use super::registry::Registry;
 use super::result::CallResult;
+use after::After;
+use approving::Approving;
 use call::Call;
+use hooking::Before;
 
 /// How long a turn's calls wait for what, in milliseconds, and what ends their run.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +108,8 @@ pub struct View<'a> {
     pub settings: &'a TurnSettings,
     /// The rules.
     pub permissions: &'a Permissions,
+    /// The hooks.
+    pub hooks: &'a HookList,
     /// The rules that came with the turn.
     pub turn_rules: Option<&'a Policy>,
     /// What the run called before.
@@ -120,7 +131,21 @@ pub struct TurnMachine {
     open: usize,
     /// Why the turn is being cancelled.
     cancelling: Option<String>,
-    /// The run, if something else has ended it.
+    /// Why a hook ended the run.
+    aborted: Option<String>,
+    /// How far the hooks before the calls are. None: all were heard.
+    before: Option<Before>,
+    /// How far the hooks after a call are. None: no call is being heard about.
+    after: Option<After>,
+    /// Calls that were answered and wait for their hooks.
+    after_queue: VecDeque<CallIndex>,
+    /// Approvals that hooks may answer.
+    approving: Vec<Approving>,
+    /// Questions to hooks so far.
+    tickets: u32,
+    /// Processes that had the turn, this one included.
+    epoch: u32,
+    /// The run, if it has ended otherwise than by this turn's results.
     run_ended: Option<RunSummary>,
     /// A cancellation that came before the turn began.
     early_cancel: Option<Cancel>,
@@ -170,6 +195,13 @@ impl TurnMachine {
             ready: VecDeque::new(),
             active: 0,
             cancelling: None,
+            aborted: None,
+            before: None,
+            after: None,
+            after_queue: VecDeque::new(),
+            approving: Vec::new(),
+            tickets: 0,
+            epoch: 1,
             run_ended: None,
             early_cancel: None,
             steps: Round::default(),
@@ -240,7 +272,8 @@ impl TurnMachine {
 
     fn turn_deadline(&self) -> Option<UnixMillis> {
         // Whoever decides may take days.
-        if self.cancelling.is_some() || self.suspended_since.is_some() {
+        let is_over = self.cancelling.is_some() || self.aborted.is_some();
+        if is_over || self.suspended_since.is_some() {
             return None;
         }
         let timeout = u64::from(self.spec.request.timeout_ms?);
@@ -269,6 +302,11 @@ impl TurnMachine {
                 self.on_facts_resolved(now, call, facts, view);
             }
             Input::ToolChecked { call, word } => self.on_tool_checked(call, word.map(|word| *word)),
+            Input::HookAnswered {
+                ticket,
+                answer,
+                took_ms,
+            } => self.on_hook_answered(now, ticket, answer, took_ms, view),
             Input::QueueFull(call) => self.on_queue_full(now, call),
             Input::DispatchUnrecorded(calls) => self.on_dispatch_unrecorded(now, &calls),
             Input::ExecutorAccepted { of, queued } => self.on_accepted(now, of, queued),
@@ -285,12 +323,15 @@ impl TurnMachine {
             Input::Diagnosed(diagnosis) => self.on_diagnosed(diagnosis.as_deref(), view),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
+        self.go_on_hearing(now, view);
         self.decide_when_answered(now, view);
+        self.go_on_after(now, view);
+        self.go_on_approving(now, view);
         // Whatever ended may have made room for the next.
         self.let_go();
         self.claim_ready(now, view);
         self.judge_results(view);
-        self.settle(now);
+        self.settle(now, view);
         self.note_suspension(now);
         self.take_effects()
     }
@@ -306,11 +347,12 @@ impl TurnMachine {
             self.on_cancel(now, &cancel);
             return;
         }
+        self.tell_started(now, view);
         if self.stop_loop(now, view) {
             return;
         }
         self.ask_for_diagnosis(now, view);
-        self.inquire_all(now, view);
+        self.hear_hooks(now, view);
     }
 
     fn announce_accepted(&mut self) {

@@ -14,7 +14,7 @@ use super::{TurnMachine, View};
 use crate::gate::approval::BatchPolicy;
 use crate::gate::call::CallState;
 use crate::gate::event::Attempt;
-use crate::gate::ids::UnixMillis;
+use crate::gate::ids::{HookId, UnixMillis};
 use crate::gate::json::Document;
 use crate::gate::record::{Record, StoredTurn};
 use crate::gate::refusal::Refusal;
@@ -24,10 +24,13 @@ impl TurnMachine {
     /// The machine of a turn that had not ended when the process died.
     pub fn restore(stored: &StoredTurn) -> Self {
         let mut machine = Self::new(Arc::new(stored.spec.clone()));
+        machine.epoch = stored.epoch.saturating_add(1);
         machine.cancelling.clone_from(&stored.cancelling);
         for intent in &stored.dispatched {
             if let Some(call) = machine.calls.get_mut(intent.call.get()) {
                 call.attempts = intent.attempt;
+                // It was sent, so it was heard.
+                call.is_heard = true;
                 call.place = Place::Expected {
                     instance: intent.instance.clone(),
                     until: UnixMillis(u64::MAX),
@@ -37,6 +40,13 @@ impl TurnMachine {
         for approval in &stored.approvals {
             if let Some(call) = machine.calls.get_mut(approval.call.get()) {
                 call.approval = Some(approval.clone());
+                call.is_heard = true;
+            }
+        }
+        for (index, heard) in &stored.heard {
+            if let Some(call) = machine.calls.get_mut(index.get()) {
+                call.heard = Some(heard.clone());
+                call.is_heard = true;
             }
         }
         for (index, result) in &stored.results {
@@ -75,7 +85,7 @@ impl TurnMachine {
             };
             let sent_to = match &call.place {
                 Place::Expected { instance, .. } => Some(instance.clone()),
-                Place::Home | Place::Waiting { .. } | Place::Sent { .. } => None,
+                Place::Home | Place::Waiting { .. } | Place::Sent { .. } | Place::Answered => None,
             };
             self.look_again(position, view);
             match sent_to {
@@ -84,7 +94,7 @@ impl TurnMachine {
             }
         }
         self.stop_waiting(now);
-        self.inquire_all(now, view);
+        self.hear_hooks(now, view);
     }
 
     /// What waited waits on and can be decided, however long it takes to learn what is asked about it.
@@ -101,10 +111,22 @@ impl TurnMachine {
     /// Looks at a call that another process may have sent without a word on the disk.
     fn look_again(&mut self, position: usize, view: &View<'_>) {
         self.look(position, view);
+        self.put_heard(position, view);
         let was_frozen = self.was_frozen();
         if let Some(call) = self.calls.get_mut(position) {
             call.may_have_run = call.refusal.is_none() && call.is_repeatable() && !was_frozen;
             put_edited(call, view);
+        }
+    }
+
+    /// Hooks put other arguments in place of the model's own.
+    fn put_heard(&mut self, position: usize, view: &View<'_>) {
+        let heard = self.calls.get(position).and_then(|call| call.heard.clone());
+        let rewritten = heard.as_ref().and_then(|heard| heard.arguments.as_ref());
+        if let (Some(heard), Some(text)) = (&heard, rewritten) {
+            let nobody = HookId::trusted("");
+            let hook = heard.rewritten_by.as_ref().unwrap_or(&nobody);
+            self.put_rewritten(position, text, hook, view);
         }
     }
 

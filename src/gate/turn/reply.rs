@@ -76,7 +76,11 @@ impl TurnMachine {
         let stopping = call.stopping.clone();
         self.begin(of.call, now);
         let end = match (reply, stopping) {
-            (Reply::Result(result), _) => End::answered(settle(&name, result, view.limits)),
+            (Reply::Result(result), _) => {
+                let settled = settle(&name, result, view.limits);
+                self.answer(of.call, settled, now, view);
+                return;
+            }
             (
                 Reply::Cancelled {
                     not_executed,
@@ -163,7 +167,7 @@ impl TurnMachine {
         }
         let name = call.tool_name.to_string();
         match call.place.clone() {
-            Place::Home => {}
+            Place::Home | Place::Answered => {}
             Place::Waiting { .. } => {
                 self.release(index);
                 let refusal = Refusal::ToolUnavailable { name };

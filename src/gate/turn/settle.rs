@@ -7,17 +7,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::TurnMachine;
+use super::View;
 use super::call::{Call, Place, Stopping};
 use super::effect::{Durability, Effect};
 use crate::gate::approval::{ApprovalState, Decision};
 use crate::gate::call::CallState;
 use crate::gate::event::{Event, RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
+use crate::gate::hooks::{HookText, HookWords};
 use crate::gate::ids::UnixMillis;
 use crate::gate::record::{Record, TurnSpec};
 use crate::gate::refusal::{CallError, Refusal};
 use crate::gate::result::{
-    CallEffect, CallOutcome, CallResult, CallTiming, NotExecuted, Settled, ToolResult,
+    CallEffect, CallOutcome, CallResult, CallTiming, Content, NotExecuted, Settled, ToolResult,
 };
+
+/// What the model sees of a result that a hook keeps from it.
+const SUPPRESSED: &str = "[a hook keeps this result back]";
 
 /// How a call ends.
 #[derive(Debug)]
@@ -28,6 +33,9 @@ pub(super) struct End {
     effect: CallEffect,
     answer: ToolResult,
     cut_from_bytes: Option<u64>,
+    words: HookWords,
+    /// It is what an executor answered, so that hooks can keep it from the model.
+    is_output: bool,
 }
 
 impl End {
@@ -39,6 +47,8 @@ impl End {
             effect,
             answer: ToolResult::default(),
             cut_from_bytes: None,
+            words: HookWords::default(),
+            is_output: false,
         }
     }
 
@@ -104,7 +114,59 @@ impl End {
             effect: CallEffect::Executed,
             answer: result,
             cut_from_bytes,
+            words: HookWords::default(),
+            is_output: true,
         }
+    }
+
+    /// A hook gave the result in the tool's place. An error is its denial.
+    pub(super) fn answered_by_hook(settled: Settled) -> Self {
+        let why = match settled.result.is_error {
+            true => NotExecuted::DeniedByHook,
+            false => NotExecuted::AnsweredByHook,
+        };
+        Self {
+            effect: CallEffect::NotExecuted,
+            not_executed: Some(why),
+            is_output: false,
+            ..Self::answered(settled)
+        }
+    }
+
+    /// How it ends.
+    pub(super) fn outcome(&self) -> CallOutcome {
+        self.outcome
+    }
+
+    /// The same end with this error.
+    pub(super) fn with_error(mut self, refusal: Refusal) -> Self {
+        let said = self.error.take();
+        let mut error = refusal.into_error();
+        if let Some(said) = said.filter(|_| !self.answer.contents.is_empty()) {
+            error.message_for_model = said.message_for_model;
+        }
+        self.error = Some(error);
+        self
+    }
+
+    /// The same end with something for operators.
+    pub(super) fn with_detail(mut self, detail: String) -> Self {
+        if let Some(error) = self.error.as_mut().filter(|_| !detail.is_empty()) {
+            error.detail = detail;
+        }
+        self
+    }
+
+    /// The same end with what hooks add to it.
+    pub(super) fn with_words(mut self, words: HookWords) -> Self {
+        self.words = words;
+        self
+    }
+
+    /// The same end, which ends the loop or does not.
+    pub(super) fn with_stop_flag(mut self, stop_flag: bool) -> Self {
+        self.answer.stop_flag = stop_flag;
+        self
     }
 
     /// An approver gave the result in the tool's place.
@@ -112,6 +174,7 @@ impl End {
         Self {
             effect: CallEffect::NotExecuted,
             not_executed: Some(NotExecuted::AnsweredByApprover),
+            is_output: false,
             ..Self::answered(settled)
         }
     }
@@ -128,8 +191,40 @@ impl End {
         }
     }
 
-    fn into_result(self, call: &Call, spec: &TurnSpec, now: UnixMillis) -> CallResult {
+    /// The call's one result, as the model may see it.
+    fn into_last_result(mut self, call: &Call, spec: &TurnSpec, now: UnixMillis) -> CallResult {
+        let mut words = std::mem::take(&mut self.words);
+        if let Some(heard) = &call.heard {
+            // Those from before the call come first.
+            let earlier: Vec<HookText> = heard.contexts.clone();
+            words.contexts.splice(0..0, earlier);
+            words.suppressed |= heard.suppress;
+        }
+        words.suppressed &= self.is_output;
+        if words.suppressed {
+            self.suppress();
+        }
         CallResult {
+            hooks: (!words.is_empty()).then(|| Box::new(words)),
+            ..self.into_result(call, spec, now)
+        }
+    }
+
+    /// Takes away what the tool said; error flag, code and pairing stay.
+    ///
+    /// What is taken away here is what an audit keeps.
+    fn suppress(&mut self) {
+        self.answer.contents = vec![Content::Text(SUPPRESSED.to_owned())];
+        self.answer.structured = bytes::Bytes::new();
+        if let Some(error) = &mut self.error {
+            SUPPRESSED.clone_into(&mut error.message_for_model);
+        }
+    }
+
+    /// The result as it is, nothing kept back.
+    pub(super) fn into_result(self, call: &Call, spec: &TurnSpec, now: UnixMillis) -> CallResult {
+        CallResult {
+            hooks: None,
             approval: call.approval.as_ref().map(|_| spec.approval_id(call.index)),
             call_id: call.call_id.clone(),
             tool: call.tool_name.clone(),
@@ -209,14 +304,14 @@ impl TurnMachine {
         let moved = call.move_to(next, code);
         call.place = Place::Home;
         call.stopping = None;
-        call.result = Some(Arc::new(end.into_result(call, &spec, now)));
+        call.result = Some(Arc::new(end.into_last_result(call, &spec, now)));
         self.ended_now.push(call.index);
         self.open = self.open.saturating_sub(1);
         self.announce.push(Event::CallMoved(moved));
     }
 
     /// Leaves true after every step: what ended is recorded, told and acknowledged, in that order.
-    pub(super) fn settle(&mut self, now: UnixMillis) {
+    pub(super) fn settle(&mut self, now: UnixMillis, view: &View<'_>) {
         self.record_approvals();
         let ended_now = std::mem::take(&mut self.ended_now);
         for &index in &ended_now {
@@ -235,7 +330,7 @@ impl TurnMachine {
             }
         }
         if self.open == 0 && !self.waits_for_diagnosis() {
-            self.finish(now);
+            self.finish(now, view);
             return;
         }
         self.record_ended(&ended_now);
@@ -270,14 +365,23 @@ impl TurnMachine {
         }
     }
 
-    fn finish(&mut self, now: UnixMillis) {
+    fn finish(&mut self, now: UnixMillis, view: &View<'_>) {
+        self.forget_all_asked();
+        self.tell_finished(now, view);
         let results: Vec<_> = self
             .calls
             .iter()
             .filter_map(|call| call.result.clone())
             .collect();
         let run = self.run_after(now);
+        let is_aborted =
+            self.aborted.is_some() || self.cancelling.is_some() && run.state == RunState::Aborted;
         let (outcome, refusal) = match (&self.cancelling, &self.looping) {
+            _ if is_aborted => {
+                let reason = self.aborted.as_ref().or(self.cancelling.as_ref());
+                let reason = reason.cloned().unwrap_or_default();
+                (TurnOutcome::Aborted, Some(Refusal::RunAborted { reason }))
+            }
             (Some(reason), _) => {
                 let reason = reason.clone();
                 (TurnOutcome::Cancelled, Some(Refusal::Cancelled { reason }))
@@ -338,6 +442,7 @@ impl TurnMachine {
             (None, None) if self.has_stop_flag() => {
                 (RunState::Completed, "", "a tool ended the run")
             }
+            (None, None) if self.was_stopped() => (RunState::Completed, "", "a hook ended the run"),
             (None, None) => (RunState::Active, "", ""),
         };
         RunSummary {
@@ -356,14 +461,23 @@ impl TurnMachine {
         match (outcome, run.state) {
             (TurnOutcome::Completed, RunState::Active) => None,
             (TurnOutcome::Completed, _) if self.has_stop_flag() => Some(StopReason::Tool),
+            (TurnOutcome::Completed, _) if self.was_stopped() => Some(StopReason::Hook),
             (
                 TurnOutcome::Completed
                 | TurnOutcome::Cancelled
+                | TurnOutcome::Aborted
                 | TurnOutcome::Error
                 | TurnOutcome::LoopDetected,
                 _,
             ) => Some(StopReason::RunEnded),
         }
+    }
+
+    /// Whether a hook said STOP.
+    pub(super) fn was_stopped(&self) -> bool {
+        let results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        let mut words = results.filter_map(|result| result.hooks.as_ref());
+        words.any(|words| words.stopped_by.is_some())
     }
 
     pub(super) fn has_stop_flag(&self) -> bool {

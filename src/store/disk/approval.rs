@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use super::{Unreadable, numbers};
+use super::{Unreadable, hooks, numbers};
 use crate::gate::admission;
 use crate::gate::approval as gate;
 use crate::gate::ids::{CallIndex, OwnerName, SessionId, ToolName, UnixMillis};
@@ -46,6 +46,8 @@ pub(super) struct Ground {
     message: String,
     #[prost(uint64, tag = "8")]
     revision: u64,
+    #[prost(string, tag = "9")]
+    hook: String,
 }
 
 /// What a grant covers: `kind` says which field counts.
@@ -129,6 +131,10 @@ pub(super) struct Approval {
     expires_at: Option<u64>,
     #[prost(string, tag = "12")]
     tool_reason: String,
+    #[prost(bool, tag = "13")]
+    is_deferred: bool,
+    #[prost(message, repeated, tag = "14")]
+    contexts: Vec<hooks::Text>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -320,6 +326,7 @@ fn ground_to(ground: &permission::Ground) -> Ground {
         segment: ground.segment.clone(),
         message: ground.message.clone(),
         revision: ground.revision,
+        hook: ground.hook.clone(),
     }
 }
 
@@ -333,6 +340,7 @@ fn ground_from(ground: Ground) -> Result<permission::Ground, Unreadable> {
         segment: ground.segment,
         message: ground.message,
         revision: ground.revision,
+        hook: ground.hook,
     })
 }
 
@@ -439,6 +447,8 @@ pub(super) fn approval_to(approval: &gate::Approval) -> Approval {
         created_at: approval.created_at.0,
         expires_at: approval.expires_at.map(|at| at.0),
         tool_reason: approval.tool_reason.clone(),
+        is_deferred: approval.is_deferred,
+        contexts: approval.contexts.iter().map(hooks::text_to).collect(),
     }
 }
 
@@ -454,6 +464,12 @@ pub(super) fn approval_from(approval: Approval) -> Result<Arc<gate::Approval>, U
         digest: digest_from(&approval.digest)?,
         ground: ground_from(ground)?,
         tool_reason: approval.tool_reason,
+        is_deferred: approval.is_deferred,
+        contexts: approval
+            .contexts
+            .into_iter()
+            .map(hooks::text_from)
+            .collect(),
         candidates: candidates.collect::<Result<_, _>>()?,
         mode: numbers::mode_from(approval.mode)?,
         created_at: UnixMillis(approval.created_at),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::numbers::{self, content};
-use super::{Kind, Unreadable, approval};
+use super::{Kind, Unreadable, approval, hooks};
 use crate::gate::admission::{RequestedCall, Trace, TurnRequest};
 use crate::gate::call::ToolCall;
 use crate::gate::event::{RunSummary, TurnCompleted};
@@ -38,6 +38,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Fact, Unreadable> {
         | Kind::Cancelling
         | Kind::Ended
         | Kind::Recovered
+        | Kind::HooksHeard
         | Kind::ApprovalsAsked
         | Kind::ApprovalsChanged) => of_turn(kind, entry),
         Kind::SessionPut => {
@@ -127,6 +128,10 @@ fn of_turn(kind: Kind, entry: super::Entry) -> Result<Fact, Unreadable> {
             TurnFact::Ended(Arc::new(completed_of(completed, run)?))
         }
         Kind::Recovered => TurnFact::Recovered { epoch: entry.epoch },
+        Kind::HooksHeard => {
+            let heard = entry.heard.into_iter().map(hooks::heard_from);
+            TurnFact::HooksHeard(heard.collect::<Result<_, _>>()?)
+        }
         Kind::ApprovalsAsked => {
             let approvals = entry.approvals.into_iter().map(approval::approval_from);
             TurnFact::ApprovalsAsked(approvals.collect::<Result<_, _>>()?)
@@ -293,6 +298,10 @@ fn result_of(result: super::CallResult) -> Result<CallResult, Unreadable> {
         },
         approval: result.approval.map(ApprovalId::trusted),
         arguments_digest: digest.transpose()?,
+        hooks: result
+            .hooks
+            .map(|words| hooks::words_from(words).map(Box::new))
+            .transpose()?,
     })
 }
 

@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::numbers::{self, content};
 use super::wire::Wire;
-use super::{Kind, approval};
+use super::{Kind, approval, hooks};
 use crate::gate::admission::RequestedCall;
 use crate::gate::approval::BatchPolicy;
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
@@ -70,6 +70,12 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
                 wire.bytes(20, &approval::change_to(change).encode_to_vec());
             }
         }
+        Record::HooksHeard { turn, heard } => {
+            turn_head(wire, Kind::HooksHeard, turn, UnixMillis(0));
+            for (index, words) in heard {
+                wire.bytes(23, &hooks::heard_to(*index, words).encode_to_vec());
+            }
+        }
         Record::RunEnded(_)
         | Record::SessionPut(_)
         | Record::GrantsPut { .. }
@@ -125,6 +131,7 @@ fn encode_other(record: &Record, wire: &mut Wire<'_>) {
         | Record::CallsEnded { .. }
         | Record::TurnCancelling { .. }
         | Record::TurnEnded { .. }
+        | Record::HooksHeard { .. }
         | Record::ApprovalsAsked { .. }
         | Record::ApprovalsChanged { .. }
         | Record::TurnRecovered { .. } => {}
@@ -327,6 +334,9 @@ fn write_result(wire: &mut Wire<'_>, result: &CallResult) {
     wire.opt_bytes(18, digest.map(|digest| digest.0.as_slice()));
     wire.opt_text(19, result.approval.as_ref().map(ApprovalId::as_str));
     wire.uint(20, result.timing.approval_ms);
+    if let Some(words) = &result.hooks {
+        wire.bytes(21, &hooks::words_to(words).encode_to_vec());
+    }
 }
 
 fn write_error(wire: &mut Wire<'_>, error: &CallError) {

@@ -7,6 +7,7 @@
 mod approval;
 mod decode;
 mod encode;
+mod hooks;
 mod numbers;
 mod wire;
 
@@ -57,6 +58,7 @@ pub(super) enum Kind {
     ApprovalsChanged,
     SessionPut,
     GrantsPut,
+    HooksHeard,
     /// A run as turns left it that are not in the journal themselves. The store's own note.
     RunSeen,
 }
@@ -80,6 +82,7 @@ impl Kind {
             | Kind::Cancelling
             | Kind::Ended
             | Kind::Recovered
+            | Kind::HooksHeard
             | Kind::ApprovalsAsked
             | Kind::ApprovalsChanged => true,
             Kind::RunEnded
@@ -138,6 +141,8 @@ struct Entry {
     session_record: Option<approval::Session>,
     #[prost(message, repeated, tag = "22")]
     grants: Vec<approval::Grant>,
+    #[prost(message, repeated, tag = "23")]
+    heard: Vec<hooks::Heard>,
 }
 
 /// A run without its names, which stand in the head.
@@ -290,6 +295,8 @@ struct CallResult {
     approval: Option<String>,
     #[prost(uint64, tag = "20")]
     approval_ms: u64,
+    #[prost(message, optional, tag = "21")]
+    hooks: Option<hooks::Words>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

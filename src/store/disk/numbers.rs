@@ -6,6 +6,7 @@
 use super::{Kind, Unreadable};
 use crate::gate::approval::{ApprovalState, BatchPolicy, Choice};
 use crate::gate::event::{RunState, StopReason, TurnOutcome};
+use crate::gate::hooks::{BeforeAction, MessageRole};
 use crate::gate::permission::{GroundKind, Mode, Source, Verdict};
 use crate::gate::provider::ProviderFormat;
 use crate::gate::refusal::ErrorLayer;
@@ -49,12 +50,14 @@ numbers! {
         Kind::ApprovalsChanged = 14,
         Kind::SessionPut = 15,
         Kind::GrantsPut = 16,
+        Kind::HooksHeard = 20,
     }
     "run_state" RunState, run_state_to, run_state_from {
         RunState::Active = 1,
         RunState::Completed = 2,
         RunState::Cancelled = 3,
         RunState::Error = 4,
+        RunState::Aborted = 5,
         RunState::LoopDetected = 6,
     }
     "format" ProviderFormat, format_to, format_from {
@@ -64,11 +67,13 @@ numbers! {
         TurnOutcome::Completed = 1,
         TurnOutcome::Cancelled = 2,
         TurnOutcome::Error = 3,
+        TurnOutcome::Aborted = 4,
         TurnOutcome::LoopDetected = 5,
     }
     "stop" StopReason, stop_to, stop_from {
         StopReason::Tool = 1,
         StopReason::RunEnded = 2,
+        StopReason::Hook = 3,
     }
     "call_outcome" CallOutcome, call_outcome_to, call_outcome_from {
         CallOutcome::Success = 1,
@@ -88,6 +93,9 @@ numbers! {
         NotExecuted::BatchRejected = 10,
         NotExecuted::AnsweredByApprover = 11,
         NotExecuted::DeniedByTool = 12,
+        NotExecuted::DeniedByHook = 13,
+        NotExecuted::AnsweredByHook = 14,
+        NotExecuted::RunAborted = 15,
         NotExecuted::Loop = 17,
     }
     "effect" CallEffect, effect_to, effect_from {
@@ -104,6 +112,7 @@ numbers! {
         ErrorLayer::Runtime = 6,
         ErrorLayer::Transport = 7,
         ErrorLayer::Store = 8,
+        ErrorLayer::Hook = 9,
     }
     "dialect" SchemaDialect, dialect_to, dialect_from {
         SchemaDialect::Core = 1,
@@ -184,6 +193,18 @@ numbers! {
         Source::CliArg = 6,
         Source::Command = 7,
         Source::Session = 8,
+    }
+    "before_action" BeforeAction, before_action_to, before_action_from {
+        BeforeAction::Proceed = 1,
+        BeforeAction::Allow = 2,
+        BeforeAction::Ask = 3,
+        BeforeAction::Defer = 4,
+        BeforeAction::Deny = 5,
+        BeforeAction::Abort = 6,
+    }
+    "role" MessageRole, role_to, role_from {
+        MessageRole::System = 1,
+        MessageRole::User = 2,
     }
     "subject_kind" tool::SubjectKind, subject_kind_to, subject_kind_from {
         tool::SubjectKind::Command = 1,

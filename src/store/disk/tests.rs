@@ -297,6 +297,8 @@ impl Source<'_> {
             approval: self
                 .later(|source| source.option(|source| ApprovalId::trusted(source.text()))),
             arguments_digest: self.option(|source| Digest::of(&source.bytes())),
+            // Read back in a test of its own.
+            hooks: None,
         })
     }
 

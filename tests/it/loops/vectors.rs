@@ -147,6 +147,7 @@ fn mark(text: &str) -> ResultMark {
         timing: CallTiming::default(),
         approval: None,
         arguments_digest: None,
+        hooks: None,
     })
 }
 

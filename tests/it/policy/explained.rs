@@ -36,6 +36,7 @@ async fn a_call_is_explained_with_what_the_tool_declared() {
         segment: "git push origin".to_owned(),
         segment_index: Some(1),
         message: "pushing is for people".to_owned(),
+        hook_id: String::new(),
         policy_revision: 1,
     };
     assert_eq!(answer.verdict, Some(expected));

@@ -128,6 +128,7 @@ pub(crate) fn result(call: &str, at: u64) -> Arc<CallResult> {
             approval_ms: 0,
         },
         arguments_digest: None,
+        hooks: None,
         approval: None,
     })
 }

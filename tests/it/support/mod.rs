@@ -7,6 +7,7 @@ pub(crate) mod approver;
 pub(crate) mod desk;
 pub(crate) mod executor;
 pub(crate) mod failure;
+pub(crate) mod hook;
 pub(crate) mod orchestrator;
 pub(crate) mod sandbox;
 pub(crate) mod shell_text;

@@ -10,6 +10,7 @@ use callgate::gate::admission::{RequestedCall, TurnRequest};
 use callgate::gate::approval::{Approval, BatchPolicy};
 use callgate::gate::call::{CallState, ToolCall};
 use callgate::gate::event::{Attempt, OutputChannel, OutputChunk, Progress, RunState, RunSummary};
+use callgate::gate::hooks::HookList;
 use callgate::gate::ids::{
     BatchId, CallId, CallIndex, InstanceId, RunId, SessionId, ToolName, TurnId, UnixMillis,
 };
@@ -191,6 +192,7 @@ impl Paper {
             approval_ttl_ms: 0,
             approvals_room: 100,
             grants: Grants::default(),
+            hooks: HookList::default(),
             cwd: None,
             session_mode: None,
             window: LoopWindow::default(),
@@ -213,6 +215,8 @@ pub(crate) struct Turn {
     pub(crate) approval_ttl_ms: u64,
     pub(crate) approvals_room: usize,
     pub(crate) grants: Grants,
+    /// To begin with: none.
+    pub(crate) hooks: HookList,
     /// Working directory of the session. To begin with: none.
     pub(crate) cwd: Option<&'static str>,
     /// None: the mode of the permissions.
@@ -232,6 +236,7 @@ impl Turn {
             json: &self.json,
             settings: &self.settings,
             permissions: &self.permissions,
+            hooks: &self.hooks,
             turn_rules: None,
             loop_window: &self.window,
             session: SessionView {

@@ -17,7 +17,7 @@ use super::drive::{Turn, paper};
 use super::tools::definition;
 
 /// No rules but these, in the default mode.
-pub(super) fn rules(rules: &[(Verdict, &str)]) -> Permissions {
+pub(crate) fn rules(rules: &[(Verdict, &str)]) -> Permissions {
     let entries = rules
         .iter()
         .map(|(list, text)| (*list, RuleEntry::of_text(*text)));

@@ -5,10 +5,13 @@
 
 use callgate::gate::approval::Outcome;
 use callgate::gate::event::{Event, TurnCompleted};
+use callgate::gate::hooks::HookAnswer;
 use callgate::gate::ids::{CallIndex, ExecutionId};
 use callgate::gate::record::{Record, TurnSpec};
 use callgate::gate::result::{CallOutcome, CallResult};
-use callgate::gate::turn::{About, CancelScope, Durability, Effect, Input, Reply};
+use callgate::gate::turn::{
+    About, AskHook, CancelScope, Durability, Effect, HookAbout, HookRun, Input, Reply,
+};
 
 fn call(spec: &TurnSpec, index: CallIndex) -> String {
     let calls = &spec.request.calls;
@@ -61,6 +64,9 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
             let said = said.unwrap_or_else(|| "nothing".to_owned());
             format!("checked {}: {said}", call(spec, *index))
         }
+        Input::HookAnswered { ticket, answer, .. } => {
+            format!("hook answered #{}: {}", ticket.0, said(answer))
+        }
         Input::QueueFull(index) => format!("queue full for {}", call(spec, *index)),
         Input::DispatchUnrecorded(calls) => format!(
             "dispatch unrecorded {}",
@@ -104,6 +110,74 @@ pub(crate) fn input(spec: &TurnSpec, input: &Input) -> String {
     }
 }
 
+fn said(answer: &HookAnswer) -> String {
+    match answer {
+        HookAnswer::Before(verdict) => snake(format!("{:?}", verdict.action)),
+        HookAnswer::After(verdict) => snake(format!("{:?}", verdict.action)),
+        HookAnswer::Approval(verdict) => snake(format!("{:?}", verdict.action)),
+        HookAnswer::Failed(failure) => failure.kind.code().to_owned(),
+    }
+}
+
+fn ask_hook(spec: &TurnSpec, ask: &AskHook) -> String {
+    let about = match &ask.about {
+        HookAbout::Before {
+            call: index,
+            arguments,
+            validation,
+            earlier,
+            ..
+        } => {
+            let wrong = validation.as_ref().map(|error| format!(" {}", error.code));
+            format!(
+                "{} {}{} after {}",
+                call(spec, *index),
+                String::from_utf8_lossy(arguments),
+                wrong.unwrap_or_default(),
+                earlier.len()
+            )
+        }
+        HookAbout::After {
+            call: index,
+            result,
+            ..
+        } => format!("{} {}", call(spec, *index), self::result(result)),
+        HookAbout::Approval { approval } => call(spec, approval.call),
+        HookAbout::TurnStarted { .. } => "the turn".to_owned(),
+        HookAbout::TurnFinished { results, .. } => format!("the turn of {} results", results.len()),
+    };
+    let verb = if ask.is_awaited { "ask" } else { "tell" };
+    let attempt = match ask.attempt {
+        1 => String::new(),
+        attempt => format!(" attempt={attempt}"),
+    };
+    format!(
+        "{verb} hook {} {} #{} {about}{attempt}",
+        ask.hook.id,
+        ask.point.as_str(),
+        ask.ticket.0
+    )
+}
+
+fn hook_ran(spec: &TurnSpec, run: &HookRun) -> String {
+    let before = run
+        .before
+        .map(|action| snake(format!(" {action:?}")).replace("_", ""));
+    let after = run
+        .after
+        .map(|action| snake(format!(" {action:?}")).replace("_", ""));
+    let modified = if run.is_modified { " modified" } else { "" };
+    format!(
+        "hook ran {} {} {} {}{}{}{modified}",
+        run.hook,
+        run.point.as_str(),
+        run.call.map_or("-".to_owned(), |index| call(spec, index)),
+        run.status.as_str(),
+        before.unwrap_or_default(),
+        after.unwrap_or_default(),
+    )
+}
+
 fn answer(reply: &Reply) -> String {
     match reply {
         Reply::Result(result) => {
@@ -121,6 +195,29 @@ fn answer(reply: &Reply) -> String {
             (false, false) => "cancelled".to_owned(),
         },
         Reply::Empty => "nothing".to_owned(),
+    }
+}
+
+/// Where an effect stands in a list: record, show, tell, do, finish.
+pub(crate) fn rank(effect: &Effect) -> u8 {
+    match effect {
+        Effect::Persist { .. } => 0,
+        Effect::ShowApprovals(_) => 1,
+        Effect::Announce(_) => 2,
+        Effect::Grant(_)
+        | Effect::Answer(_)
+        | Effect::Analyse(_)
+        | Effect::Inquire(_)
+        | Effect::AskHook(_)
+        | Effect::ForgetHook(_)
+        | Effect::HookRan(_)
+        | Effect::AskDiagnosis { .. }
+        | Effect::Claim(_)
+        | Effect::Expect(_)
+        | Effect::Dispatch(_)
+        | Effect::Withdraw(_)
+        | Effect::Acknowledge { .. } => 3,
+        Effect::Finish => 4,
     }
 }
 
@@ -159,6 +256,9 @@ pub(crate) fn effect(spec: &TurnSpec, effect: &Effect) -> String {
             }
         }
         Effect::AskDiagnosis { timeout_ms, .. } => format!("ask diagnosis within {timeout_ms}"),
+        Effect::AskHook(ask) => ask_hook(spec, ask),
+        Effect::ForgetHook(ticket) => format!("forget hook #{}", ticket.0),
+        Effect::HookRan(run) => hook_ran(spec, run),
         Effect::Claim(claim) => format!("claim {}", call(spec, claim.call)),
         Effect::Expect(expect) => format!(
             "expect {}#{}@{}",
@@ -235,6 +335,13 @@ fn record(spec: &TurnSpec, record: &Record) -> String {
             snake(format!("{:?}", run.state))
         ),
         Record::TurnEnded { completed, .. } => format!("turn ended {}", ended(completed)),
+        Record::HooksHeard { heard, .. } => format!(
+            "hooks heard of {}",
+            list(heard.iter().map(|(index, words)| {
+                let action = snake(format!("{:?}", words.action));
+                format!("{}={action}", call(spec, *index))
+            }))
+        ),
         Record::ApprovalsAsked { approvals, .. } => format!(
             "asking for {}",
             list(approvals.iter().map(|approval| call(spec, approval.call)))
@@ -335,6 +442,19 @@ pub(crate) fn result(result: &CallResult) -> String {
     );
     words.push(format!("effect={}", snake(format!("{:?}", result.effect))));
     words.push(format!("attempts={}", result.attempts));
+    if let Some(hooks) = &result.hooks {
+        words.push(format!("contexts={}", hooks.contexts.len()));
+        words.extend(
+            (!hooks.injected.is_empty()).then(|| format!("injected={}", hooks.injected.len())),
+        );
+        words.extend(hooks.suppressed.then(|| "suppressed".to_owned()));
+        words.extend(
+            hooks
+                .stopped_by
+                .as_ref()
+                .map(|hook| format!("stopped_by={hook}")),
+        );
+    }
     list(words)
 }
 

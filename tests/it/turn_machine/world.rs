@@ -17,6 +17,7 @@ use callgate::gate::turn::{
 };
 
 use super::drive::{Paper, Turn, paper, text};
+use super::lines;
 use super::random::{Op, Shape, Word};
 
 pub(super) const TOOLS: &[&str] = &["read", "write", "put", "deaf", "solo", "drop", "nothing"];
@@ -284,7 +285,12 @@ impl World {
                 }
                 Effect::Announce(event) => self.announced(event),
                 // None of the tools here runs commands, or has paths or a check of its own.
-                Effect::Analyse(_) | Effect::Inquire(_) | Effect::AskDiagnosis { .. } => panic!(),
+                Effect::Analyse(_)
+                | Effect::Inquire(_)
+                | Effect::AskHook(_)
+                | Effect::AskDiagnosis { .. } => {
+                    panic!("asked about")
+                }
                 Effect::Claim(claim) => self.claim(claim.call.get()),
                 Effect::Expect(expect) => {
                     let known = &mut self.known[expect.call.get()];
@@ -320,6 +326,7 @@ impl World {
                         .extend(approvals.into_iter().map(|one| (one.call, one)));
                 }
                 Effect::Answer(outcome) => self.answered(*outcome),
+                Effect::ForgetHook(_) | Effect::HookRan(_) => panic!("nobody was asked"),
                 Effect::Grant(_) | Effect::Withdraw(_) | Effect::Acknowledge { .. } => {}
                 Effect::Finish => self.finished = true,
             }
@@ -334,23 +341,11 @@ impl World {
 
     /// Record, show, tell, do; and a strict dispatch has its record in the same list.
     fn check_order(&self, effects: &[Effect]) {
-        let rank = |effect: &Effect| match effect {
-            Effect::Persist { .. } => 0,
-            Effect::ShowApprovals(_) => 1,
-            Effect::Announce(_) => 2,
-            Effect::Grant(_)
-            | Effect::Answer(_)
-            | Effect::Analyse(_)
-            | Effect::Inquire(_)
-            | Effect::AskDiagnosis { .. }
-            | Effect::Claim(_)
-            | Effect::Expect(_)
-            | Effect::Dispatch(_)
-            | Effect::Withdraw(_)
-            | Effect::Acknowledge { .. } => 3,
-            Effect::Finish => 4,
-        };
-        assert!(effects.is_sorted_by_key(rank), "{}", self.turn.transcript());
+        assert!(
+            effects.is_sorted_by_key(lines::rank),
+            "{}",
+            self.turn.transcript()
+        );
         for effect in effects {
             let Effect::Dispatch(dispatch) = effect else {
                 continue;
@@ -516,6 +511,7 @@ impl World {
                     }
                 }
                 Record::TurnAccepted(_)
+                | Record::HooksHeard { .. }
                 | Record::TurnRecovered { .. }
                 | Record::SessionPut(_)
                 | Record::GrantsPut { .. }

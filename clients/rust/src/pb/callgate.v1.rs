@@ -419,7 +419,7 @@ pub struct ToolCall {
     #[prost(bool, tag = "4")]
     pub truncated: bool,
 }
-/// What a tool gave back, or an approver in its place.
+/// What a tool gave back, or a hook or an approver in its place.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToolResult {
     /// For the model, in order. At most 64 parts. Empty is a valid answer.
@@ -485,6 +485,9 @@ pub struct CallResult {
     /// Whether the tool may have acted.
     #[prost(enumeration = "CallEffect", tag = "11")]
     pub effect: i32,
+    /// A hook keeps the content from the model: `contents` holds a placeholder.
+    #[prost(bool, tag = "12")]
+    pub suppressed: bool,
     /// Content was cut on a character boundary to fit a limit.
     #[prost(bool, tag = "13")]
     pub truncated: bool,
@@ -543,8 +546,10 @@ pub struct CallTiming {
 /// `tool_execution_failed` `result_too_large` `result_invalid`, and codes of the
 /// executor's own domain. PERMISSION: `tool_denied_by_rule` `tool_denied_by_mode`
 /// `tool_denied_by_tool` `tool_denied_by_user` `tool_batch_rejected`
-/// `approval_expired` `approval_unavailable`. CANCELLED: `tool_cancelled`. RUNTIME:
-/// `loop_detected` `limit_exceeded`. TRANSPORT: `tool_unavailable` `tool_timeout`
+/// `approval_expired` `approval_unavailable`. HOOK: `tool_denied_by_hook`
+/// `hook_failed` `hook_timeout` `hook_unavailable` `hook_modified_args_invalid`.
+/// CANCELLED: `tool_cancelled`. RUNTIME: `run_aborted` `loop_detected`
+/// `limit_exceeded`. TRANSPORT: `tool_unavailable` `tool_timeout`
 /// `tool_outcome_unknown` `executor_protocol_error`. STORE: `store_unavailable`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
@@ -746,6 +751,36 @@ pub struct Run {
     #[prost(uint64, optional, tag = "9")]
     pub ended_at_ms: ::core::option::Option<u64>,
 }
+/// A message that a hook adds to the conversation. The orchestrator appends it
+/// after all results of the batch, in the order given.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InjectedMessage {
+    /// Who speaks.
+    #[prost(enumeration = "MessageRole", tag = "1")]
+    pub role: i32,
+    /// At most 10 000 characters, then cut.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// Which hook. Set by the sidecar.
+    #[prost(string, tag = "3")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// For which call. Set by the sidecar.
+    #[prost(string, tag = "4")]
+    pub call_id: ::prost::alloc::string::String,
+}
+/// A context that a hook adds to the conversation, placed like an InjectedMessage.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AdditionalContext {
+    /// At most 10 000 characters, then cut.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+    /// Which hook.
+    #[prost(string, tag = "2")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// For which call.
+    #[prost(string, tag = "3")]
+    pub call_id: ::prost::alloc::string::String,
+}
 /// Why a call may run, must be asked or must not run. Sent by the sidecar.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PermissionVerdict {
@@ -770,7 +805,10 @@ pub struct PermissionVerdict {
     /// Position of that segment, from 0. Absent: no command.
     #[prost(uint32, optional, tag = "7")]
     pub segment_index: ::core::option::Option<u32>,
-    /// For people: the rule's message, else a sentence of the sidecar.
+    /// The hook that decided. Empty: none.
+    #[prost(string, tag = "8")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// For people: the rule's or the hook's message, else a sentence of the sidecar.
     /// Never text from the model.
     #[prost(string, tag = "9")]
     pub message: ::prost::alloc::string::String,
@@ -955,7 +993,7 @@ impl SchemaDialect {
 pub enum CallState {
     /// Never sent.
     Unspecified = 0,
-    /// Being parsed and checked. Where every call begins; never announced.
+    /// Being parsed, checked and shown to hooks. Where every call begins; never announced.
     Validating = 1,
     /// Waits for an approver.
     AwaitingApproval = 2,
@@ -1008,7 +1046,7 @@ impl CallState {
 pub enum CallOutcome {
     /// Never sent.
     Unspecified = 0,
-    /// The tool or an approver gave a result.
+    /// The tool, a hook or an approver gave a result.
     Success = 1,
     /// The result is an error.
     Error = 2,
@@ -1049,6 +1087,8 @@ pub enum NotExecutedReason {
     DeniedByUser = 1,
     /// A deny rule matched.
     DeniedByRule = 2,
+    /// A hook denied, or failed and counts as a denial.
+    DeniedByHook = 3,
     /// The session's mode forbids it.
     DeniedByMode = 4,
     /// The approval expired undecided.
@@ -1069,6 +1109,10 @@ pub enum NotExecutedReason {
     AnsweredByApprover = 13,
     /// The tool's own permission check denied.
     DeniedByTool = 14,
+    /// A hook gave the result in the tool's place.
+    AnsweredByHook = 12,
+    /// A hook aborted the run.
+    RunAborted = 15,
     /// No executor took it in time, or the tool has changed.
     ToolUnavailable = 16,
 }
@@ -1082,6 +1126,7 @@ impl NotExecutedReason {
             Self::Unspecified => "NOT_EXECUTED_REASON_UNSPECIFIED",
             Self::DeniedByUser => "NOT_EXECUTED_REASON_DENIED_BY_USER",
             Self::DeniedByRule => "NOT_EXECUTED_REASON_DENIED_BY_RULE",
+            Self::DeniedByHook => "NOT_EXECUTED_REASON_DENIED_BY_HOOK",
             Self::DeniedByMode => "NOT_EXECUTED_REASON_DENIED_BY_MODE",
             Self::ApprovalExpired => "NOT_EXECUTED_REASON_APPROVAL_EXPIRED",
             Self::ApprovalUnavailable => "NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE",
@@ -1092,6 +1137,8 @@ impl NotExecutedReason {
             Self::Loop => "NOT_EXECUTED_REASON_LOOP",
             Self::AnsweredByApprover => "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER",
             Self::DeniedByTool => "NOT_EXECUTED_REASON_DENIED_BY_TOOL",
+            Self::AnsweredByHook => "NOT_EXECUTED_REASON_ANSWERED_BY_HOOK",
+            Self::RunAborted => "NOT_EXECUTED_REASON_RUN_ABORTED",
             Self::ToolUnavailable => "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE",
         }
     }
@@ -1101,6 +1148,7 @@ impl NotExecutedReason {
             "NOT_EXECUTED_REASON_UNSPECIFIED" => Some(Self::Unspecified),
             "NOT_EXECUTED_REASON_DENIED_BY_USER" => Some(Self::DeniedByUser),
             "NOT_EXECUTED_REASON_DENIED_BY_RULE" => Some(Self::DeniedByRule),
+            "NOT_EXECUTED_REASON_DENIED_BY_HOOK" => Some(Self::DeniedByHook),
             "NOT_EXECUTED_REASON_DENIED_BY_MODE" => Some(Self::DeniedByMode),
             "NOT_EXECUTED_REASON_APPROVAL_EXPIRED" => Some(Self::ApprovalExpired),
             "NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE" => Some(Self::ApprovalUnavailable),
@@ -1113,6 +1161,8 @@ impl NotExecutedReason {
             "NOT_EXECUTED_REASON_LOOP" => Some(Self::Loop),
             "NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER" => Some(Self::AnsweredByApprover),
             "NOT_EXECUTED_REASON_DENIED_BY_TOOL" => Some(Self::DeniedByTool),
+            "NOT_EXECUTED_REASON_ANSWERED_BY_HOOK" => Some(Self::AnsweredByHook),
+            "NOT_EXECUTED_REASON_RUN_ABORTED" => Some(Self::RunAborted),
             "NOT_EXECUTED_REASON_TOOL_UNAVAILABLE" => Some(Self::ToolUnavailable),
             _ => None,
         }
@@ -1172,7 +1222,9 @@ pub enum ErrorLayer {
     Permission = 4,
     /// Cancellation.
     Cancelled = 6,
-    /// The run: `loop_detected`, limits.
+    /// Hooks.
+    Hook = 5,
+    /// The run: `run_*`, `loop_detected`, limits.
     Runtime = 7,
     /// The way to the executor.
     Transport = 8,
@@ -1192,6 +1244,7 @@ impl ErrorLayer {
             Self::Tool => "ERROR_LAYER_TOOL",
             Self::Permission => "ERROR_LAYER_PERMISSION",
             Self::Cancelled => "ERROR_LAYER_CANCELLED",
+            Self::Hook => "ERROR_LAYER_HOOK",
             Self::Runtime => "ERROR_LAYER_RUNTIME",
             Self::Transport => "ERROR_LAYER_TRANSPORT",
             Self::Store => "ERROR_LAYER_STORE",
@@ -1206,9 +1259,43 @@ impl ErrorLayer {
             "ERROR_LAYER_TOOL" => Some(Self::Tool),
             "ERROR_LAYER_PERMISSION" => Some(Self::Permission),
             "ERROR_LAYER_CANCELLED" => Some(Self::Cancelled),
+            "ERROR_LAYER_HOOK" => Some(Self::Hook),
             "ERROR_LAYER_RUNTIME" => Some(Self::Runtime),
             "ERROR_LAYER_TRANSPORT" => Some(Self::Transport),
             "ERROR_LAYER_STORE" => Some(Self::Store),
+            _ => None,
+        }
+    }
+}
+/// Who speaks in an injected message. Unknown: USER.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MessageRole {
+    /// Not set: USER.
+    Unspecified = 0,
+    /// A system message, or what the provider has for it.
+    System = 1,
+    /// A user message.
+    User = 2,
+}
+impl MessageRole {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MESSAGE_ROLE_UNSPECIFIED",
+            Self::System => "MESSAGE_ROLE_SYSTEM",
+            Self::User => "MESSAGE_ROLE_USER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MESSAGE_ROLE_UNSPECIFIED" => Some(Self::Unspecified),
+            "MESSAGE_ROLE_SYSTEM" => Some(Self::System),
+            "MESSAGE_ROLE_USER" => Some(Self::User),
             _ => None,
         }
     }
@@ -1221,12 +1308,14 @@ pub enum RunState {
     Unspecified = 0,
     /// Takes turns.
     Active = 1,
-    /// Ended by EndRun or by `stop_flag`.
+    /// Ended by EndRun, by `stop_flag` or by a hook's STOP.
     Completed = 2,
     /// Ended by CancelRun or CancelTurn.
     Cancelled = 3,
     /// The sidecar could not go on.
     Error = 4,
+    /// Ended by a hook's ABORT: `run_aborted`.
+    Aborted = 5,
     /// Ended by the loop detector: `loop_detected`.
     LoopDetected = 6,
 }
@@ -1242,6 +1331,7 @@ impl RunState {
             Self::Completed => "RUN_STATE_COMPLETED",
             Self::Cancelled => "RUN_STATE_CANCELLED",
             Self::Error => "RUN_STATE_ERROR",
+            Self::Aborted => "RUN_STATE_ABORTED",
             Self::LoopDetected => "RUN_STATE_LOOP_DETECTED",
         }
     }
@@ -1253,6 +1343,7 @@ impl RunState {
             "RUN_STATE_COMPLETED" => Some(Self::Completed),
             "RUN_STATE_CANCELLED" => Some(Self::Cancelled),
             "RUN_STATE_ERROR" => Some(Self::Error),
+            "RUN_STATE_ABORTED" => Some(Self::Aborted),
             "RUN_STATE_LOOP_DETECTED" => Some(Self::LoopDetected),
             _ => None,
         }
@@ -1559,8 +1650,8 @@ impl RuleSource {
     }
 }
 /// Which step decided. Every step may tighten what the ones before said; only
-/// ALLOW_RULE, GRANT and SKIP_PERMISSION lift, and only an ordinary ask. Unknown:
-/// show its number.
+/// ALLOW_RULE, GRANT, SKIP_PERMISSION and a hook's ALLOW lift, and only an ordinary
+/// ask. Unknown: show its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum DecisionStage {
@@ -1574,6 +1665,8 @@ pub enum DecisionStage {
     SafetyFloor = 3,
     /// An ask rule.
     AskRule = 4,
+    /// A hook.
+    Hook = 5,
     /// The mode forbids this kind.
     ModeBlock = 6,
     /// The tool's own check.
@@ -1601,6 +1694,7 @@ impl DecisionStage {
             Self::DenyRule => "DECISION_STAGE_DENY_RULE",
             Self::SafetyFloor => "DECISION_STAGE_SAFETY_FLOOR",
             Self::AskRule => "DECISION_STAGE_ASK_RULE",
+            Self::Hook => "DECISION_STAGE_HOOK",
             Self::ModeBlock => "DECISION_STAGE_MODE_BLOCK",
             Self::ToolCheck => "DECISION_STAGE_TOOL_CHECK",
             Self::AllowRule => "DECISION_STAGE_ALLOW_RULE",
@@ -1618,6 +1712,7 @@ impl DecisionStage {
             "DECISION_STAGE_DENY_RULE" => Some(Self::DenyRule),
             "DECISION_STAGE_SAFETY_FLOOR" => Some(Self::SafetyFloor),
             "DECISION_STAGE_ASK_RULE" => Some(Self::AskRule),
+            "DECISION_STAGE_HOOK" => Some(Self::Hook),
             "DECISION_STAGE_MODE_BLOCK" => Some(Self::ModeBlock),
             "DECISION_STAGE_TOOL_CHECK" => Some(Self::ToolCheck),
             "DECISION_STAGE_ALLOW_RULE" => Some(Self::AllowRule),
@@ -2049,6 +2144,12 @@ pub struct Approval {
     /// What SESSION would store. Empty: SESSION is not offered.
     #[prost(message, repeated, tag = "21")]
     pub grant_candidates: ::prost::alloc::vec::Vec<GrantCandidate>,
+    /// A hook parked it; it waits without an approver too.
+    #[prost(bool, tag = "22")]
+    pub deferred: bool,
+    /// Contexts that hooks added.
+    #[prost(message, repeated, tag = "23")]
+    pub additional_contexts: ::prost::alloc::vec::Vec<AdditionalContext>,
     /// Where it stands.
     #[prost(enumeration = "ApprovalState", tag = "24")]
     pub state: i32,
@@ -2083,7 +2184,7 @@ pub struct Decision {
     /// What was chosen. Unspecified: nobody chose; see `verdict`.
     #[prost(enumeration = "ApprovalChoice", tag = "2")]
     pub choice: i32,
-    /// The approver, or the sidecar.
+    /// The approver, a hook (`hook:` and its id), or the sidecar.
     #[prost(string, tag = "3")]
     pub decided_by: ::prost::alloc::string::String,
     /// What the approver used, from its `callgate-client` metadata; not checked.
@@ -2229,8 +2330,8 @@ pub struct ApprovalDecision {
     /// one candidate in all.
     #[prost(string, repeated, tag = "7")]
     pub grant_candidate_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// With EDIT: the whole new arguments. Checked again by schema and deny rules.
-    /// Failing: `approval_edit_invalid`, and it waits on.
+    /// With EDIT: the whole new arguments. Checked again by schema and deny rules;
+    /// hooks are not asked again. Failing: `approval_edit_invalid`, and it waits on.
     #[prost(bytes = "bytes", tag = "8")]
     pub edited_arguments_json: ::prost::bytes::Bytes,
     /// With RESPOND: the call's result. Absent is refused.
@@ -2604,6 +2705,1105 @@ pub mod approval_service_client {
                 .insert(
                     GrpcMethod::new("callgate.v1.ApprovalService", "DecideApprovals"),
                 );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Asks for a Pong. Sent by either side, at the interval that the sidecar named.
+/// Answered by the loop that handles messages, never by a helper of its own: it
+/// proves that the stream works.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ping {
+    /// Returned as it is.
+    #[prost(uint32, tag = "1")]
+    pub nonce: u32,
+}
+/// Answers a Ping, at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Pong {
+    /// From the Ping.
+    #[prost(uint32, tag = "1")]
+    pub nonce: u32,
+}
+/// Who the peer's software is. For people and logs; nothing depends on it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Sdk {
+    /// E.g. `callgate-python`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its version.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// E.g. `python`.
+    #[prost(string, tag = "3")]
+    pub language: ::prost::alloc::string::String,
+    /// E.g. `3.12`.
+    #[prost(string, tag = "4")]
+    pub language_version: ::prost::alloc::string::String,
+}
+/// The sidecar closes this stream soon. The peer opens another one after a random
+/// span between the two delays, finishes here what it can, then ends this one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GoAway {
+    /// Why.
+    #[prost(enumeration = "GoAwayReason", tag = "1")]
+    pub reason: i32,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// The stream is cut after this span.
+    #[prost(uint32, tag = "3")]
+    pub drain_ms: u32,
+    /// Earliest new connection, counted from now.
+    #[prost(uint32, tag = "4")]
+    pub reconnect_min_ms: u32,
+    /// Latest new connection. Zero: do not come back by itself.
+    #[prost(uint32, tag = "5")]
+    pub reconnect_max_ms: u32,
+}
+/// A message that the receiver ignored, and why. Sent by the sidecar instead of
+/// ending the stream; too many of them end it with PROTOCOL_VIOLATION.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Notice {
+    /// Stable code, e.g. `execution_unknown`, `execution_not_yours`,
+    /// `output_without_credit`, `body_unknown`, `verdict_late`.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// What the message was about: an execution id, invocation id or turn id. Empty:
+    /// nothing in particular.
+    #[prost(string, tag = "3")]
+    pub about: ::prost::alloc::string::String,
+}
+/// Timings that the sidecar sets for a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamTiming {
+    /// Each side sends a Ping this often. Default 5 000.
+    #[prost(uint32, tag = "1")]
+    pub ping_interval_ms: u32,
+    /// Unanswered pings after which a side gives the stream up. Default 3.
+    #[prost(uint32, tag = "2")]
+    pub ping_misses: u32,
+    /// An executor accepts or rejects within this span. Default 5 000.
+    #[prost(uint32, tag = "3")]
+    pub accept_timeout_ms: u32,
+    /// How long what was in flight is kept after a stream broke. Default 30 000.
+    #[prost(uint32, tag = "4")]
+    pub resume_window_ms: u32,
+    /// A peer that takes nothing for this span is closed. Default 10 000.
+    #[prost(uint32, tag = "6")]
+    pub send_stall_ms: u32,
+}
+/// Sizes and numbers that the sidecar sets for a stream. The sender checks before
+/// sending.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamLimits {
+    /// Largest message that the sidecar takes. Default 4 MiB.
+    #[prost(uint32, tag = "1")]
+    pub max_message_bytes: u32,
+    /// Largest `arguments_json`. Default 1 MiB.
+    #[prost(uint32, tag = "2")]
+    pub max_arguments_bytes: u32,
+    /// Largest result, contents and `structured_json` together. A sender turns a
+    /// larger one into an error `result_too_large`. Default 1 MiB.
+    #[prost(uint32, tag = "3")]
+    pub max_result_bytes: u32,
+    /// Largest OutputChunk. Default 64 KiB.
+    #[prost(uint32, tag = "4")]
+    pub max_output_chunk_bytes: u32,
+    /// Largest `metadata_json` and `details_json`. Default 64 KiB.
+    #[prost(uint32, tag = "5")]
+    pub max_metadata_bytes: u32,
+    /// Most tools in one Hello, and most in one ToolUpdate, upserts and removals
+    /// together. An executor with more sends the rest in updates of its own. Default
+    /// 1 000. Zero: the sidecar is older than the field; the default holds.
+    #[prost(uint32, tag = "6")]
+    pub max_tools_per_message: u32,
+}
+/// Why a stream is closed. Unknown: SHUTDOWN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GoAwayReason {
+    /// Never sent.
+    Unspecified = 0,
+    /// The sidecar shuts down.
+    Shutdown = 1,
+    /// A newer stream of the same instance took over. Do not come back.
+    Superseded = 2,
+    /// The peer reads too slowly.
+    SlowReader = 4,
+    /// The peer did not answer pings.
+    HeartbeatMissed = 5,
+    /// The peer broke the protocol too often.
+    ProtocolViolation = 6,
+}
+impl GoAwayReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GO_AWAY_REASON_UNSPECIFIED",
+            Self::Shutdown => "GO_AWAY_REASON_SHUTDOWN",
+            Self::Superseded => "GO_AWAY_REASON_SUPERSEDED",
+            Self::SlowReader => "GO_AWAY_REASON_SLOW_READER",
+            Self::HeartbeatMissed => "GO_AWAY_REASON_HEARTBEAT_MISSED",
+            Self::ProtocolViolation => "GO_AWAY_REASON_PROTOCOL_VIOLATION",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GO_AWAY_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "GO_AWAY_REASON_SHUTDOWN" => Some(Self::Shutdown),
+            "GO_AWAY_REASON_SUPERSEDED" => Some(Self::Superseded),
+            "GO_AWAY_REASON_SLOW_READER" => Some(Self::SlowReader),
+            "GO_AWAY_REASON_HEARTBEAT_MISSED" => Some(Self::HeartbeatMissed),
+            "GO_AWAY_REASON_PROTOCOL_VIOLATION" => Some(Self::ProtocolViolation),
+            _ => None,
+        }
+    }
+}
+/// Sent by a hook process.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConnectHookRequest {
+    /// Exactly one.
+    #[prost(oneof = "connect_hook_request::Body", tags = "1, 2, 3, 14, 15")]
+    pub body: ::core::option::Option<connect_hook_request::Body>,
+}
+/// Nested message and enum types in `ConnectHookRequest`.
+pub mod connect_hook_request {
+    /// Exactly one.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// Who I am and what I want to be asked. First, once.
+        #[prost(message, tag = "1")]
+        Hello(super::HookHello),
+        /// The answer to one invocation.
+        #[prost(message, tag = "2")]
+        Verdict(super::HookVerdict),
+        /// More time for one invocation.
+        #[prost(message, tag = "3")]
+        NeedMoreTime(super::NeedMoreTime),
+        /// Are you there?
+        #[prost(message, tag = "14")]
+        Ping(super::Ping),
+        /// I am here.
+        #[prost(message, tag = "15")]
+        Pong(super::Pong),
+    }
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConnectHookResponse {
+    /// Exactly one.
+    #[prost(oneof = "connect_hook_response::Body", tags = "1, 2, 3, 14, 15, 19, 20")]
+    pub body: ::core::option::Option<connect_hook_response::Body>,
+}
+/// Nested message and enum types in `ConnectHookResponse`.
+pub mod connect_hook_response {
+    /// Exactly one.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// Answers HookHello. First, once.
+        #[prost(message, tag = "1")]
+        Welcome(super::HookWelcome),
+        /// What do you say?
+        #[prost(message, tag = "2")]
+        Invocation(super::HookInvocation),
+        /// Its answer is no longer wanted.
+        #[prost(message, tag = "3")]
+        InvocationCancelled(super::InvocationCancelled),
+        /// Are you there?
+        #[prost(message, tag = "14")]
+        Ping(super::Ping),
+        /// I am here.
+        #[prost(message, tag = "15")]
+        Pong(super::Pong),
+        /// This stream closes soon.
+        #[prost(message, tag = "19")]
+        GoAway(super::GoAway),
+        /// A message of yours was ignored.
+        #[prost(message, tag = "20")]
+        Notice(super::Notice),
+    }
+}
+/// The first message of a hook process.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HookHello {
+    /// The hooks. At most 64. A hook id that another live stream has replaces it if
+    /// `instance_id` is the same, else that hook is refused with `name_forbidden`.
+    #[prost(message, repeated, tag = "1")]
+    pub hooks: ::prost::alloc::vec::Vec<HookRegistration>,
+    /// This process, the same for every connection of its life. Empty: minted.
+    #[prost(string, tag = "2")]
+    pub instance_id: ::prost::alloc::string::String,
+    /// What it speaks. Absent: 1.
+    #[prost(message, optional, tag = "3")]
+    pub protocol: ::core::option::Option<ProtocolRange>,
+    /// Largest message that it takes. Zero: 4 MiB. An invocation that does not fit
+    /// counts as a failure of the hook.
+    #[prost(uint32, tag = "4")]
+    pub max_message_bytes: u32,
+    /// Most invocations in flight. Zero: 1.
+    #[prost(uint32, tag = "5")]
+    pub max_concurrent_invocations: u32,
+    /// For logs.
+    #[prost(message, optional, tag = "6")]
+    pub sdk: ::core::option::Option<Sdk>,
+}
+/// One hook. Sent by a hook process in HookHello, shown by ListHooks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookRegistration {
+    /// Names it in events, verdicts and the audit, e.g. `audit-ids`.
+    #[prost(string, tag = "1")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// When it is asked. At least one.
+    #[prost(enumeration = "HookPoint", repeated, tag = "2")]
+    pub points: ::prost::alloc::vec::Vec<i32>,
+    /// Lower ones are asked first; equal ones as they registered. Security hooks
+    /// first.
+    #[prost(uint32, tag = "3")]
+    pub order: u32,
+    /// For which calls. Absent: all.
+    #[prost(message, optional, tag = "4")]
+    pub matcher: ::core::option::Option<HookMatcher>,
+    /// Time for an answer, from the sending of each invocation. Absent: 5 000. Zero
+    /// and more than 600 000 are refused.
+    #[prost(uint32, optional, tag = "5")]
+    pub timeout_ms: ::core::option::Option<u32>,
+    /// What a failure before a call means.
+    #[prost(enumeration = "HookFailureMode", tag = "6")]
+    pub on_failure: i32,
+    /// Only tell it; an answer is not awaited.
+    #[prost(bool, tag = "7")]
+    pub observe: bool,
+    /// For people. At most 1 KiB.
+    #[prost(string, tag = "8")]
+    pub description: ::prost::alloc::string::String,
+    /// At AFTER points a failure keeps the result back, and the model reads
+    /// `hook_failed`. False: a failure keeps the result as it was.
+    #[prost(bool, tag = "9")]
+    pub withhold_on_failure: bool,
+}
+/// For which calls a hook is asked. All given conditions must hold; a condition
+/// that cannot be told holds. Points without a call ignore it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookMatcher {
+    /// Tool names or globs, whole names. Empty: all.
+    #[prost(string, repeated, tag = "1")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Empty: all.
+    #[prost(enumeration = "RiskLevel", repeated, tag = "2")]
+    pub risk_levels: ::prost::alloc::vec::Vec<i32>,
+    /// Empty: all.
+    #[prost(enumeration = "ToolKind", repeated, tag = "3")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+    /// In rule form, `Tool(spec)`; one of them must match, as a deny rule does.
+    /// Broken: the hook is refused with `rule_invalid`.
+    #[prost(string, repeated, tag = "4")]
+    pub rules: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Pointers into the arguments that must be there. Empty: none.
+    #[prost(string, repeated, tag = "5")]
+    pub argument_pointers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// The sidecar's answer to HookHello.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HookWelcome {
+    /// The protocol number that holds.
+    #[prost(uint32, tag = "1")]
+    pub protocol: u32,
+    /// This stream.
+    #[prost(string, tag = "2")]
+    pub connection_id: ::prost::alloc::string::String,
+    /// As sent, or minted.
+    #[prost(string, tag = "3")]
+    pub instance_id: ::prost::alloc::string::String,
+    /// One per hook, in order.
+    #[prost(message, repeated, tag = "4")]
+    pub registered: ::prost::alloc::vec::Vec<HookRegistered>,
+    /// When to ping.
+    #[prost(message, optional, tag = "5")]
+    pub timing: ::core::option::Option<StreamTiming>,
+    /// What the sidecar takes.
+    #[prost(message, optional, tag = "6")]
+    pub limits: ::core::option::Option<StreamLimits>,
+}
+/// What became of one hook.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HookRegistered {
+    /// The hook.
+    #[prost(string, tag = "1")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// Why it was refused. Absent: it is registered.
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<RpcError>,
+}
+/// Asks or tells a hook. Sent by the sidecar. After a crash the same question may
+/// come again with a higher `attempt`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HookInvocation {
+    /// Returned in the verdict.
+    #[prost(string, tag = "1")]
+    pub invocation_id: ::prost::alloc::string::String,
+    /// Which of the stream's hooks.
+    #[prost(string, tag = "2")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// When.
+    #[prost(enumeration = "HookPoint", tag = "3")]
+    pub point: i32,
+    /// When the sidecar asked.
+    #[prost(uint64, tag = "4")]
+    pub invoked_at_ms: u64,
+    /// The answer is awaited this long. Zero: it is not awaited.
+    #[prost(uint32, tag = "5")]
+    pub timeout_ms: u32,
+    /// From 1.
+    #[prost(uint32, tag = "6")]
+    pub attempt: u32,
+    /// The session.
+    #[prost(string, tag = "7")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The root of that session.
+    #[prost(string, tag = "8")]
+    pub root_session_id: ::prost::alloc::string::String,
+    /// The run.
+    #[prost(string, tag = "9")]
+    pub run_id: ::prost::alloc::string::String,
+    /// The turn.
+    #[prost(string, tag = "10")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The batch. Empty: no calls.
+    #[prost(string, tag = "11")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// The session's working directory. Empty: none was set.
+    #[prost(string, tag = "12")]
+    pub cwd: ::prost::alloc::string::String,
+    /// The session's mode.
+    #[prost(enumeration = "Mode", tag = "13")]
+    pub mode: i32,
+    /// The trace. Absent: none.
+    #[prost(message, optional, tag = "14")]
+    pub trace: ::core::option::Option<TraceContext>,
+    /// What it is about, by `point`.
+    #[prost(oneof = "hook_invocation::Payload", tags = "20, 21, 22, 23")]
+    pub payload: ::core::option::Option<hook_invocation::Payload>,
+}
+/// Nested message and enum types in `HookInvocation`.
+pub mod hook_invocation {
+    /// What it is about, by `point`.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Payload {
+        /// BEFORE_TOOL_CALL.
+        #[prost(message, tag = "20")]
+        Before(super::BeforeToolCall),
+        /// AFTER_TOOL_CALL, AFTER_TOOL_FAILURE.
+        #[prost(message, tag = "21")]
+        After(super::AfterToolCall),
+        /// APPROVAL_REQUESTED.
+        #[prost(message, tag = "22")]
+        Approval(super::ApprovalRequested),
+        /// TURN_STARTED, TURN_FINISHED.
+        #[prost(message, tag = "23")]
+        Turn(super::TurnObserved),
+    }
+}
+/// A call before it is decided.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BeforeToolCall {
+    /// As the model made it.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<ToolCall>,
+    /// As hooks before this one left it. Equal to the model's text if it does not
+    /// parse.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub arguments_json: ::prost::bytes::Bytes,
+    /// How often hooks replaced the arguments.
+    #[prost(uint32, tag = "3")]
+    pub arguments_generation: u32,
+    /// What the gate found so far. Absent: nothing wrong. A call with an error is
+    /// shown to hooks too; a rewrite may mend it.
+    #[prost(message, optional, tag = "4")]
+    pub validation: ::core::option::Option<ToolError>,
+    /// The tool. Absent: not found.
+    #[prost(message, optional, tag = "5")]
+    pub tool: ::core::option::Option<HookTool>,
+    /// What hooks before this one said.
+    #[prost(message, repeated, tag = "6")]
+    pub earlier: ::prost::alloc::vec::Vec<HookOutcome>,
+}
+/// A tool as far as a hook needs it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookTool {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its owner.
+    #[prost(string, tag = "2")]
+    pub owner: ::prost::alloc::string::String,
+    /// Digest of its definition.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub tool_digest: ::prost::bytes::Bytes,
+    /// How much harm it can do.
+    #[prost(enumeration = "RiskLevel", tag = "4")]
+    pub risk_level: i32,
+    /// What it does.
+    #[prost(enumeration = "ToolKind", tag = "5")]
+    pub kind: i32,
+}
+/// What an earlier hook of the same call said.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookOutcome {
+    /// The hook.
+    #[prost(string, tag = "1")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// How it went.
+    #[prost(enumeration = "HookRunStatus", tag = "2")]
+    pub status: i32,
+    /// What it said, or what its failure counts as.
+    #[prost(enumeration = "BeforeAction", tag = "3")]
+    pub action: i32,
+    /// It replaced the arguments.
+    #[prost(bool, tag = "4")]
+    pub modified: bool,
+}
+/// A call after an executor answered.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AfterToolCall {
+    /// As the model made it.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<ToolCall>,
+    /// As it ran.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub arguments_json: ::prost::bytes::Bytes,
+    /// As hooks before this one left it.
+    #[prost(message, optional, tag = "3")]
+    pub result: ::core::option::Option<CallResult>,
+    /// The tool.
+    #[prost(message, optional, tag = "4")]
+    pub tool: ::core::option::Option<HookTool>,
+}
+/// An approval that begins to wait.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApprovalRequested {
+    /// The approval.
+    #[prost(message, optional, tag = "1")]
+    pub approval: ::core::option::Option<Approval>,
+}
+/// A turn that begins or ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnObserved {
+    /// Its calls as they came.
+    #[prost(message, repeated, tag = "1")]
+    pub calls: ::prost::alloc::vec::Vec<ToolCall>,
+    /// How each ended, without contents. Only at TURN_FINISHED.
+    #[prost(message, repeated, tag = "2")]
+    pub results: ::prost::alloc::vec::Vec<CallResult>,
+    /// The run.
+    #[prost(message, optional, tag = "3")]
+    pub run: ::core::option::Option<Run>,
+}
+/// The answer to an invocation is no longer wanted. A verdict that crosses it is
+/// dropped.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InvocationCancelled {
+    /// Which.
+    #[prost(string, tag = "1")]
+    pub invocation_id: ::prost::alloc::string::String,
+}
+/// Asks for more time, once per invocation, before its time is over. Granted up to
+/// `timeout_ms` of the hook again; more is cut.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NeedMoreTime {
+    /// Which.
+    #[prost(string, tag = "1")]
+    pub invocation_id: ::prost::alloc::string::String,
+    /// How much more.
+    #[prost(uint32, tag = "2")]
+    pub extra_ms: u32,
+}
+/// The answer to one invocation. One that does not fit its point is nonsense:
+/// `hook_failed`. Unknown or late: dropped with a Notice.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HookVerdict {
+    /// Which.
+    #[prost(string, tag = "1")]
+    pub invocation_id: ::prost::alloc::string::String,
+    /// Exactly one, by the point. None is nonsense.
+    #[prost(oneof = "hook_verdict::Verdict", tags = "2, 3, 4, 6")]
+    pub verdict: ::core::option::Option<hook_verdict::Verdict>,
+}
+/// Nested message and enum types in `HookVerdict`.
+pub mod hook_verdict {
+    /// Exactly one, by the point. None is nonsense.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Verdict {
+        /// BEFORE_TOOL_CALL.
+        #[prost(message, tag = "2")]
+        Before(super::BeforeVerdict),
+        /// AFTER_TOOL_CALL, AFTER_TOOL_FAILURE.
+        #[prost(message, tag = "3")]
+        After(super::AfterVerdict),
+        /// APPROVAL_REQUESTED.
+        #[prost(message, tag = "4")]
+        Approval(super::ApprovalVerdict),
+        /// Any: the hook's code failed.
+        #[prost(message, tag = "6")]
+        Failure(super::HookFailure),
+    }
+}
+/// What a hook says before a call. The call's id and tool cannot change.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BeforeVerdict {
+    /// What it decides.
+    #[prost(enumeration = "BeforeAction", tag = "1")]
+    pub action: i32,
+    /// The whole new arguments, with PROCEED, ALLOW, ASK, DEFER; ignored otherwise.
+    /// Checked again: failing, the call ends with `hook_modified_args_invalid`.
+    /// Empty: unchanged. For no arguments send `{}`.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub modified_args_json: ::prost::bytes::Bytes,
+    /// For the conversation, with all but ABORT. At most 10 000 characters, then cut.
+    /// Empty: none.
+    #[prost(string, tag = "3")]
+    pub additional_context: ::prost::alloc::string::String,
+    /// Keep the result from the model. One hook that says so is enough.
+    #[prost(bool, tag = "4")]
+    pub suppress_output: bool,
+    /// For people: with DENY the reason, with ASK and DEFER shown to the approver.
+    /// Empty: a sentence of the sidecar.
+    #[prost(string, tag = "5")]
+    pub reason_for_user: ::prost::alloc::string::String,
+    /// For the model, with DENY and ABORT. Empty: `reason_for_user`.
+    #[prost(string, tag = "6")]
+    pub reason_for_model: ::prost::alloc::string::String,
+    /// With DENY: the call's result. Its `is_error` holds. Absent: an error
+    /// `tool_denied_by_hook` with the reason.
+    #[prost(message, optional, tag = "7")]
+    pub synthetic_result: ::core::option::Option<ToolResult>,
+}
+/// What a hook says after a call.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AfterVerdict {
+    /// What it decides.
+    #[prost(enumeration = "AfterAction", tag = "1")]
+    pub action: i32,
+    /// In place of the result, with PROCEED and STOP. Id and tool stay. It cannot turn
+    /// an error into success: `hook_failed`. Absent: unchanged.
+    #[prost(message, optional, tag = "2")]
+    pub modified_result: ::core::option::Option<ToolResult>,
+    /// For the conversation, after all results of the batch. At most 16. Dropped with
+    /// ABORT. `hook_id` and `call_id` are set by the sidecar.
+    #[prost(message, repeated, tag = "3")]
+    pub injected_messages: ::prost::alloc::vec::Vec<InjectedMessage>,
+    /// As in BeforeVerdict. Dropped with ABORT.
+    #[prost(string, tag = "4")]
+    pub additional_context: ::prost::alloc::string::String,
+    /// Keep the result from the model. One hook that says so is enough.
+    #[prost(bool, tag = "5")]
+    pub suppress_output: bool,
+    /// For people, with STOP and ABORT.
+    #[prost(string, tag = "6")]
+    pub reason_for_user: ::prost::alloc::string::String,
+}
+/// What a hook says to a pending approval. Deny and ask rules hold all the same.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApprovalVerdict {
+    /// What it decides.
+    #[prost(enumeration = "ApprovalAction", tag = "1")]
+    pub action: i32,
+    /// With DENY: for the model. Otherwise for the record.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// The digest that it saw. Needed with APPROVE.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub approval_digest: ::prost::bytes::Bytes,
+}
+/// The hook's code failed; `on_failure` decides.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookFailure {
+    /// For operators. At most 4 KiB, then cut.
+    #[prost(string, tag = "1")]
+    pub message: ::prost::alloc::string::String,
+}
+/// Sent by an admin or an observer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListHooksRequest {}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListHooksResponse {
+    /// In the order in which they are asked.
+    #[prost(message, repeated, tag = "1")]
+    pub hooks: ::prost::alloc::vec::Vec<HookInfo>,
+}
+/// A hook as it stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookInfo {
+    /// As registered, or as the config says.
+    #[prost(message, optional, tag = "1")]
+    pub registration: ::core::option::Option<HookRegistration>,
+    /// Declared in the config, no process behind it.
+    #[prost(bool, tag = "2")]
+    pub built_in: bool,
+    /// Its stream lives. Always true for a built-in.
+    #[prost(bool, tag = "3")]
+    pub connected: bool,
+    /// Listed in `hooks.required`.
+    #[prost(bool, tag = "4")]
+    pub required: bool,
+    /// Runs since the start of the sidecar.
+    #[prost(uint64, tag = "5")]
+    pub runs: u64,
+    /// Failed ones among them.
+    #[prost(uint64, tag = "6")]
+    pub failures: u64,
+}
+/// Sent by an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveHookRequest {
+    /// The hook. Unknown: `not_found`.
+    #[prost(string, tag = "1")]
+    pub hook_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveHookResponse {}
+/// When a hook is asked. Unknown: that point is refused.
+///
+/// Numbers 9 to 15 are kept free for points around a whole batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HookPoint {
+    /// Refused.
+    Unspecified = 0,
+    /// Before a call is decided. Answered with BeforeVerdict.
+    BeforeToolCall = 1,
+    /// After an executor answered with success. Answered with AfterVerdict.
+    AfterToolCall = 2,
+    /// After an executor answered with an error. Answered with AfterVerdict.
+    AfterToolFailure = 3,
+    /// When an approval begins to wait. Answered with ApprovalVerdict.
+    ApprovalRequested = 4,
+    /// When a turn begins. Not answered.
+    TurnStarted = 5,
+    /// When a turn ended. Not answered.
+    TurnFinished = 6,
+}
+impl HookPoint {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HOOK_POINT_UNSPECIFIED",
+            Self::BeforeToolCall => "HOOK_POINT_BEFORE_TOOL_CALL",
+            Self::AfterToolCall => "HOOK_POINT_AFTER_TOOL_CALL",
+            Self::AfterToolFailure => "HOOK_POINT_AFTER_TOOL_FAILURE",
+            Self::ApprovalRequested => "HOOK_POINT_APPROVAL_REQUESTED",
+            Self::TurnStarted => "HOOK_POINT_TURN_STARTED",
+            Self::TurnFinished => "HOOK_POINT_TURN_FINISHED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HOOK_POINT_UNSPECIFIED" => Some(Self::Unspecified),
+            "HOOK_POINT_BEFORE_TOOL_CALL" => Some(Self::BeforeToolCall),
+            "HOOK_POINT_AFTER_TOOL_CALL" => Some(Self::AfterToolCall),
+            "HOOK_POINT_AFTER_TOOL_FAILURE" => Some(Self::AfterToolFailure),
+            "HOOK_POINT_APPROVAL_REQUESTED" => Some(Self::ApprovalRequested),
+            "HOOK_POINT_TURN_STARTED" => Some(Self::TurnStarted),
+            "HOOK_POINT_TURN_FINISHED" => Some(Self::TurnFinished),
+            _ => None,
+        }
+    }
+}
+/// What a failure means at BEFORE_TOOL_CALL. At AFTER points see
+/// `withhold_on_failure`; at APPROVAL_REQUESTED the approval waits on. Unknown:
+/// DENY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HookFailureMode {
+    /// Not set: DENY.
+    Unspecified = 0,
+    /// As DENY, with the code of the failure.
+    Deny = 1,
+    /// As ASK.
+    Ask = 2,
+    /// As PROCEED.
+    Ignore = 3,
+}
+impl HookFailureMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HOOK_FAILURE_MODE_UNSPECIFIED",
+            Self::Deny => "HOOK_FAILURE_MODE_DENY",
+            Self::Ask => "HOOK_FAILURE_MODE_ASK",
+            Self::Ignore => "HOOK_FAILURE_MODE_IGNORE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HOOK_FAILURE_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "HOOK_FAILURE_MODE_DENY" => Some(Self::Deny),
+            "HOOK_FAILURE_MODE_ASK" => Some(Self::Ask),
+            "HOOK_FAILURE_MODE_IGNORE" => Some(Self::Ignore),
+            _ => None,
+        }
+    }
+}
+/// How the run of a hook went. Unknown: FAILED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HookRunStatus {
+    /// Never sent.
+    Unspecified = 0,
+    /// It answered.
+    Answered = 1,
+    /// `hook_timeout`.
+    Timeout = 2,
+    /// It said that it failed, or answered nonsense: `hook_failed`.
+    Failed = 3,
+    /// It is not there: `hook_unavailable`.
+    Unavailable = 4,
+    /// The call or turn ended first.
+    Cancelled = 5,
+}
+impl HookRunStatus {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HOOK_RUN_STATUS_UNSPECIFIED",
+            Self::Answered => "HOOK_RUN_STATUS_ANSWERED",
+            Self::Timeout => "HOOK_RUN_STATUS_TIMEOUT",
+            Self::Failed => "HOOK_RUN_STATUS_FAILED",
+            Self::Unavailable => "HOOK_RUN_STATUS_UNAVAILABLE",
+            Self::Cancelled => "HOOK_RUN_STATUS_CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HOOK_RUN_STATUS_UNSPECIFIED" => Some(Self::Unspecified),
+            "HOOK_RUN_STATUS_ANSWERED" => Some(Self::Answered),
+            "HOOK_RUN_STATUS_TIMEOUT" => Some(Self::Timeout),
+            "HOOK_RUN_STATUS_FAILED" => Some(Self::Failed),
+            "HOOK_RUN_STATUS_UNAVAILABLE" => Some(Self::Unavailable),
+            "HOOK_RUN_STATUS_CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+/// What a hook decides before a call. The highest of all hooks counts: ABORT, DENY,
+/// DEFER, ASK, ALLOW, PROCEED. Unknown: as `on_failure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BeforeAction {
+    /// Nonsense.
+    Unspecified = 0,
+    /// No opinion.
+    Proceed = 1,
+    /// Lifts an ask that comes from mode, risk or the tool's check. Never a deny rule
+    /// or an ask rule, and no dangerous tool unless `hooks.allow_covers_dangerous`.
+    Allow = 2,
+    /// An approver must be asked.
+    Ask = 3,
+    /// Wait for an approver, even when none can be reached now. Ends the chain.
+    Defer = 4,
+    /// The call does not run. Ends the chain.
+    Deny = 5,
+    /// The run ends with `run_aborted`; nothing of the batch runs. Ends the chain.
+    Abort = 6,
+}
+impl BeforeAction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BEFORE_ACTION_UNSPECIFIED",
+            Self::Proceed => "BEFORE_ACTION_PROCEED",
+            Self::Allow => "BEFORE_ACTION_ALLOW",
+            Self::Ask => "BEFORE_ACTION_ASK",
+            Self::Defer => "BEFORE_ACTION_DEFER",
+            Self::Deny => "BEFORE_ACTION_DENY",
+            Self::Abort => "BEFORE_ACTION_ABORT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BEFORE_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "BEFORE_ACTION_PROCEED" => Some(Self::Proceed),
+            "BEFORE_ACTION_ALLOW" => Some(Self::Allow),
+            "BEFORE_ACTION_ASK" => Some(Self::Ask),
+            "BEFORE_ACTION_DEFER" => Some(Self::Defer),
+            "BEFORE_ACTION_DENY" => Some(Self::Deny),
+            "BEFORE_ACTION_ABORT" => Some(Self::Abort),
+            _ => None,
+        }
+    }
+}
+/// What a hook decides after a call. Unknown: as a failure, the result is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AfterAction {
+    /// Nonsense.
+    Unspecified = 0,
+    /// Go on.
+    Proceed = 1,
+    /// The result is kept and the loop ends after this turn. Ends the chain of this
+    /// call.
+    Stop = 2,
+    /// The run ends with `run_aborted`. Ends the chain.
+    Abort = 3,
+}
+impl AfterAction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "AFTER_ACTION_UNSPECIFIED",
+            Self::Proceed => "AFTER_ACTION_PROCEED",
+            Self::Stop => "AFTER_ACTION_STOP",
+            Self::Abort => "AFTER_ACTION_ABORT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AFTER_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "AFTER_ACTION_PROCEED" => Some(Self::Proceed),
+            "AFTER_ACTION_STOP" => Some(Self::Stop),
+            "AFTER_ACTION_ABORT" => Some(Self::Abort),
+            _ => None,
+        }
+    }
+}
+/// What a hook decides about a pending approval. Unknown: LEAVE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ApprovalAction {
+    /// As LEAVE.
+    Unspecified = 0,
+    /// It waits on.
+    Leave = 1,
+    /// As ONCE. Taken only if the verdict that asked does not come from an ask rule,
+    /// the safety floor or ASK_FIRM.
+    Approve = 2,
+    /// As DENY.
+    Deny = 3,
+}
+impl ApprovalAction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "APPROVAL_ACTION_UNSPECIFIED",
+            Self::Leave => "APPROVAL_ACTION_LEAVE",
+            Self::Approve => "APPROVAL_ACTION_APPROVE",
+            Self::Deny => "APPROVAL_ACTION_DENY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "APPROVAL_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "APPROVAL_ACTION_LEAVE" => Some(Self::Leave),
+            "APPROVAL_ACTION_APPROVE" => Some(Self::Approve),
+            "APPROVAL_ACTION_DENY" => Some(Self::Deny),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod hook_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Hook processes attach here.
+    #[derive(Debug, Clone)]
+    pub struct HookServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> HookServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> HookServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            HookServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// One stream per hook process. It sends HookHello with its hooks, the sidecar
+        /// answers HookWelcome, then sends invocations; each deciding one is answered by
+        /// one HookVerdict, in any order, several in flight.
+        ///
+        /// Hooks of a call are asked one after another, by (order, registration). A hook
+        /// that does not answer in time, answers with an error or with nonsense counts as
+        /// its `on_failure` says. Closing the stream cleanly unregisters its hooks; a
+        /// broken stream leaves them registered and failing with `hook_unavailable`
+        /// until they return, are removed, or an hour has passed. Hooks that the config
+        /// lists in `hooks.required` fail while absent, from the sidecar's start on.
+        ///
+        /// Ends as ExecutorService.Connect does.
+        /// Roles: hook.
+        pub async fn connect_hook(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::ConnectHookRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ConnectHookResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.HookService/ConnectHook",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.HookService", "ConnectHook"));
+            self.inner.streaming(req, path, codec).await
+        }
+        /// Lists hooks in the order in which they are asked, built-in ones included.
+        /// Roles: admin, observer.
+        pub async fn list_hooks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListHooksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListHooksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.HookService/ListHooks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.HookService", "ListHooks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes a hook whose stream broke. A connected one: `invalid_request`; a
+        /// required one fails from then on.
+        /// Roles: admin.
+        pub async fn remove_hook(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RemoveHookRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveHookResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.HookService/RemoveHook",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.HookService", "RemoveHook"));
             self.inner.unary(req, path, codec).await
         }
     }
@@ -3309,164 +4509,6 @@ impl ExportAction {
         }
     }
 }
-/// Asks for a Pong. Sent by either side, at the interval that the sidecar named.
-/// Answered by the loop that handles messages, never by a helper of its own: it
-/// proves that the stream works.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Ping {
-    /// Returned as it is.
-    #[prost(uint32, tag = "1")]
-    pub nonce: u32,
-}
-/// Answers a Ping, at once.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Pong {
-    /// From the Ping.
-    #[prost(uint32, tag = "1")]
-    pub nonce: u32,
-}
-/// Who the peer's software is. For people and logs; nothing depends on it.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Sdk {
-    /// E.g. `callgate-python`.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Its version.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// E.g. `python`.
-    #[prost(string, tag = "3")]
-    pub language: ::prost::alloc::string::String,
-    /// E.g. `3.12`.
-    #[prost(string, tag = "4")]
-    pub language_version: ::prost::alloc::string::String,
-}
-/// The sidecar closes this stream soon. The peer opens another one after a random
-/// span between the two delays, finishes here what it can, then ends this one.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GoAway {
-    /// Why.
-    #[prost(enumeration = "GoAwayReason", tag = "1")]
-    pub reason: i32,
-    /// For people.
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// The stream is cut after this span.
-    #[prost(uint32, tag = "3")]
-    pub drain_ms: u32,
-    /// Earliest new connection, counted from now.
-    #[prost(uint32, tag = "4")]
-    pub reconnect_min_ms: u32,
-    /// Latest new connection. Zero: do not come back by itself.
-    #[prost(uint32, tag = "5")]
-    pub reconnect_max_ms: u32,
-}
-/// A message that the receiver ignored, and why. Sent by the sidecar instead of
-/// ending the stream; too many of them end it with PROTOCOL_VIOLATION.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Notice {
-    /// Stable code, e.g. `execution_unknown`, `execution_not_yours`,
-    /// `output_without_credit`, `body_unknown`, `verdict_late`.
-    #[prost(string, tag = "1")]
-    pub code: ::prost::alloc::string::String,
-    /// For people.
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// What the message was about: an execution id, invocation id or turn id. Empty:
-    /// nothing in particular.
-    #[prost(string, tag = "3")]
-    pub about: ::prost::alloc::string::String,
-}
-/// Timings that the sidecar sets for a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamTiming {
-    /// Each side sends a Ping this often. Default 5 000.
-    #[prost(uint32, tag = "1")]
-    pub ping_interval_ms: u32,
-    /// Unanswered pings after which a side gives the stream up. Default 3.
-    #[prost(uint32, tag = "2")]
-    pub ping_misses: u32,
-    /// An executor accepts or rejects within this span. Default 5 000.
-    #[prost(uint32, tag = "3")]
-    pub accept_timeout_ms: u32,
-    /// How long what was in flight is kept after a stream broke. Default 30 000.
-    #[prost(uint32, tag = "4")]
-    pub resume_window_ms: u32,
-    /// A peer that takes nothing for this span is closed. Default 10 000.
-    #[prost(uint32, tag = "6")]
-    pub send_stall_ms: u32,
-}
-/// Sizes and numbers that the sidecar sets for a stream. The sender checks before
-/// sending.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StreamLimits {
-    /// Largest message that the sidecar takes. Default 4 MiB.
-    #[prost(uint32, tag = "1")]
-    pub max_message_bytes: u32,
-    /// Largest `arguments_json`. Default 1 MiB.
-    #[prost(uint32, tag = "2")]
-    pub max_arguments_bytes: u32,
-    /// Largest result, contents and `structured_json` together. A sender turns a
-    /// larger one into an error `result_too_large`. Default 1 MiB.
-    #[prost(uint32, tag = "3")]
-    pub max_result_bytes: u32,
-    /// Largest OutputChunk. Default 64 KiB.
-    #[prost(uint32, tag = "4")]
-    pub max_output_chunk_bytes: u32,
-    /// Largest `metadata_json` and `details_json`. Default 64 KiB.
-    #[prost(uint32, tag = "5")]
-    pub max_metadata_bytes: u32,
-    /// Most tools in one Hello, and most in one ToolUpdate, upserts and removals
-    /// together. An executor with more sends the rest in updates of its own. Default
-    /// 1 000. Zero: the sidecar is older than the field; the default holds.
-    #[prost(uint32, tag = "6")]
-    pub max_tools_per_message: u32,
-}
-/// Why a stream is closed. Unknown: SHUTDOWN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum GoAwayReason {
-    /// Never sent.
-    Unspecified = 0,
-    /// The sidecar shuts down.
-    Shutdown = 1,
-    /// A newer stream of the same instance took over. Do not come back.
-    Superseded = 2,
-    /// The peer reads too slowly.
-    SlowReader = 4,
-    /// The peer did not answer pings.
-    HeartbeatMissed = 5,
-    /// The peer broke the protocol too often.
-    ProtocolViolation = 6,
-}
-impl GoAwayReason {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "GO_AWAY_REASON_UNSPECIFIED",
-            Self::Shutdown => "GO_AWAY_REASON_SHUTDOWN",
-            Self::Superseded => "GO_AWAY_REASON_SUPERSEDED",
-            Self::SlowReader => "GO_AWAY_REASON_SLOW_READER",
-            Self::HeartbeatMissed => "GO_AWAY_REASON_HEARTBEAT_MISSED",
-            Self::ProtocolViolation => "GO_AWAY_REASON_PROTOCOL_VIOLATION",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "GO_AWAY_REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "GO_AWAY_REASON_SHUTDOWN" => Some(Self::Shutdown),
-            "GO_AWAY_REASON_SUPERSEDED" => Some(Self::Superseded),
-            "GO_AWAY_REASON_SLOW_READER" => Some(Self::SlowReader),
-            "GO_AWAY_REASON_HEARTBEAT_MISSED" => Some(Self::HeartbeatMissed),
-            "GO_AWAY_REASON_PROTOCOL_VIOLATION" => Some(Self::ProtocolViolation),
-            _ => None,
-        }
-    }
-}
 /// One model message and its calls. `session_id`, `turn_id` and `calls` are
 /// enough. No calls at all: a round without tools, which counts for the run, may
 /// be diagnosed, and completes at once.
@@ -3802,7 +4844,7 @@ pub struct CallOutput {
 /// Sent after 15 s without another event.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnHeartbeat {
-    /// What is awaited: `approval`, `executor`, `tool` or `store`.
+    /// What is awaited: `approval`, `executor`, `tool`, `hook` or `store`.
     #[prost(string, tag = "1")]
     pub waiting_for: ::prost::alloc::string::String,
 }
@@ -3826,6 +4868,12 @@ pub struct TurnCompleted {
     /// Why, with `stop`.
     #[prost(enumeration = "StopReason", tag = "5")]
     pub stop_reason: i32,
+    /// To append after all results, in order. Only in a turn that completed.
+    #[prost(message, repeated, tag = "6")]
+    pub injected_messages: ::prost::alloc::vec::Vec<InjectedMessage>,
+    /// To append after all results, in order. Only in a turn that completed.
+    #[prost(message, repeated, tag = "7")]
+    pub additional_contexts: ::prost::alloc::vec::Vec<AdditionalContext>,
     /// Results, injected messages and contexts in the provider's form. Absent: no
     /// form was asked for, or the turn was cancelled.
     #[prost(message, optional, tag = "8")]
@@ -3906,7 +4954,7 @@ pub struct TurnCall {
     /// The approval that it waits for or had. Empty: none.
     #[prost(string, tag = "4")]
     pub approval_id: ::prost::alloc::string::String,
-    /// The arguments that an approver put in their place. Empty: unchanged.
+    /// The arguments that hooks or an approver put in their place. Empty: unchanged.
     #[prost(bytes = "bytes", tag = "5")]
     pub effective_arguments_json: ::prost::bytes::Bytes,
 }
@@ -4297,6 +5345,8 @@ pub enum TurnOutcome {
     Completed = 1,
     /// Cancelled.
     Cancelled = 2,
+    /// A hook aborted the run.
+    Aborted = 3,
     /// The loop detector ended the run.
     LoopDetected = 4,
     /// The sidecar could not go on.
@@ -4312,6 +5362,7 @@ impl TurnOutcome {
             Self::Unspecified => "TURN_OUTCOME_UNSPECIFIED",
             Self::Completed => "TURN_OUTCOME_COMPLETED",
             Self::Cancelled => "TURN_OUTCOME_CANCELLED",
+            Self::Aborted => "TURN_OUTCOME_ABORTED",
             Self::LoopDetected => "TURN_OUTCOME_LOOP_DETECTED",
             Self::Error => "TURN_OUTCOME_ERROR",
         }
@@ -4322,6 +5373,7 @@ impl TurnOutcome {
             "TURN_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
             "TURN_OUTCOME_COMPLETED" => Some(Self::Completed),
             "TURN_OUTCOME_CANCELLED" => Some(Self::Cancelled),
+            "TURN_OUTCOME_ABORTED" => Some(Self::Aborted),
             "TURN_OUTCOME_LOOP_DETECTED" => Some(Self::LoopDetected),
             "TURN_OUTCOME_ERROR" => Some(Self::Error),
             _ => None,
@@ -4336,6 +5388,8 @@ pub enum StopReason {
     Unspecified = 0,
     /// A result had `stop_flag`.
     Tool = 1,
+    /// A hook said STOP.
+    Hook = 2,
     /// The run ended otherwise; see `outcome`.
     RunEnded = 3,
 }
@@ -4348,6 +5402,7 @@ impl StopReason {
         match self {
             Self::Unspecified => "STOP_REASON_UNSPECIFIED",
             Self::Tool => "STOP_REASON_TOOL",
+            Self::Hook => "STOP_REASON_HOOK",
             Self::RunEnded => "STOP_REASON_RUN_ENDED",
         }
     }
@@ -4356,6 +5411,7 @@ impl StopReason {
         match value {
             "STOP_REASON_UNSPECIFIED" => Some(Self::Unspecified),
             "STOP_REASON_TOOL" => Some(Self::Tool),
+            "STOP_REASON_HOOK" => Some(Self::Hook),
             "STOP_REASON_RUN_ENDED" => Some(Self::RunEnded),
             _ => None,
         }
@@ -4831,7 +5887,7 @@ pub struct EventRecord {
     #[prost(string, tag = "3")]
     pub root_session_id: ::prost::alloc::string::String,
     /// What. Unknown: skip it.
-    #[prost(oneof = "event_record::Body", tags = "10, 11, 13, 14, 19, 22")]
+    #[prost(oneof = "event_record::Body", tags = "10, 11, 13, 14, 15, 19, 22")]
     pub body: ::core::option::Option<event_record::Body>,
 }
 /// Nested message and enum types in `EventRecord`.
@@ -4851,6 +5907,9 @@ pub mod event_record {
         /// A grant was given or ended.
         #[prost(message, tag = "14")]
         GrantChanged(super::GrantChanged),
+        /// A hook was asked.
+        #[prost(message, tag = "15")]
+        HookRan(super::HookRan),
         /// Rules changed.
         #[prost(message, tag = "19")]
         PolicyChanged(super::PolicyChanged),
@@ -4904,6 +5963,40 @@ pub struct PolicyChanged {
     #[prost(uint64, tag = "1")]
     pub policy_revision: u64,
 }
+/// One run of one hook, built-in or remote.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookRan {
+    /// The hook.
+    #[prost(string, tag = "1")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// At which point.
+    #[prost(enumeration = "HookPoint", tag = "2")]
+    pub point: i32,
+    /// The turn.
+    #[prost(string, tag = "3")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The call. Empty: none.
+    #[prost(string, tag = "4")]
+    pub call_id: ::prost::alloc::string::String,
+    /// How it went.
+    #[prost(enumeration = "HookRunStatus", tag = "5")]
+    pub status: i32,
+    /// What it said or counts as, at BEFORE_TOOL_CALL. Unspecified otherwise.
+    #[prost(enumeration = "BeforeAction", tag = "6")]
+    pub before_action: i32,
+    /// What it said, at AFTER points. Unspecified otherwise.
+    #[prost(enumeration = "AfterAction", tag = "7")]
+    pub after_action: i32,
+    /// It replaced arguments or result.
+    #[prost(bool, tag = "8")]
+    pub modified: bool,
+    /// How long it took.
+    #[prost(uint32, tag = "9")]
+    pub duration_ms: u32,
+    /// Code of the failure. Empty: none.
+    #[prost(string, tag = "10")]
+    pub code: ::prost::alloc::string::String,
+}
 /// Kinds of events, for filters. Unknown: matches nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -4918,6 +6011,8 @@ pub enum EventKind {
     Approval = 4,
     /// GrantChanged.
     Grant = 5,
+    /// HookRan.
+    Hook = 6,
     /// PolicyChanged.
     Policy = 8,
 }
@@ -4933,6 +6028,7 @@ impl EventKind {
             Self::Session => "EVENT_KIND_SESSION",
             Self::Approval => "EVENT_KIND_APPROVAL",
             Self::Grant => "EVENT_KIND_GRANT",
+            Self::Hook => "EVENT_KIND_HOOK",
             Self::Policy => "EVENT_KIND_POLICY",
         }
     }
@@ -4944,6 +6040,7 @@ impl EventKind {
             "EVENT_KIND_SESSION" => Some(Self::Session),
             "EVENT_KIND_APPROVAL" => Some(Self::Approval),
             "EVENT_KIND_GRANT" => Some(Self::Grant),
+            "EVENT_KIND_HOOK" => Some(Self::Hook),
             "EVENT_KIND_POLICY" => Some(Self::Policy),
             _ => None,
         }

@@ -183,6 +183,8 @@ impl Turn {
             stop: false,
             stop_reason: pb::StopReason::Unspecified as i32,
             provider_messages: None,
+            injected_messages: Vec::new(),
+            additional_contexts: Vec::new(),
             run: Some(pb::Run {
                 run_id: self.run_id.clone(),
                 session_id: self.session_id.clone(),

@@ -61,7 +61,7 @@ DECISION_STATUS_CONFLICT: DecisionStatus
 DECISION_STATUS_REFUSED: DecisionStatus
 
 class Approval(_message.Message):
-    __slots__ = ("approval_id", "batch_id", "session_id", "root_session_id", "run_id", "turn_id", "call", "tool", "owner", "tool_digest", "risk_level", "kind", "effective_arguments_json", "display_arguments", "approval_digest", "arguments_cut", "verdict", "tool_reason", "allowed_choices", "grant_candidates", "state", "created_at_ms", "expires_at_ms", "decision", "pending_in_batch", "mode", "call_outcome", "etag")
+    __slots__ = ("approval_id", "batch_id", "session_id", "root_session_id", "run_id", "turn_id", "call", "tool", "owner", "tool_digest", "risk_level", "kind", "effective_arguments_json", "display_arguments", "approval_digest", "arguments_cut", "verdict", "tool_reason", "allowed_choices", "grant_candidates", "deferred", "additional_contexts", "state", "created_at_ms", "expires_at_ms", "decision", "pending_in_batch", "mode", "call_outcome", "etag")
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +82,8 @@ class Approval(_message.Message):
     TOOL_REASON_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_CHOICES_FIELD_NUMBER: _ClassVar[int]
     GRANT_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    DEFERRED_FIELD_NUMBER: _ClassVar[int]
+    ADDITIONAL_CONTEXTS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +112,8 @@ class Approval(_message.Message):
     tool_reason: str
     allowed_choices: _containers.RepeatedScalarFieldContainer[ApprovalChoice]
     grant_candidates: _containers.RepeatedCompositeFieldContainer[_permission_pb2.GrantCandidate]
+    deferred: bool
+    additional_contexts: _containers.RepeatedCompositeFieldContainer[_types_pb2.AdditionalContext]
     state: ApprovalState
     created_at_ms: int
     expires_at_ms: int
@@ -118,7 +122,7 @@ class Approval(_message.Message):
     mode: _permission_pb2.Mode
     call_outcome: _types_pb2.CallOutcome
     etag: str
-    def __init__(self, approval_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., session_id: _Optional[str] = ..., root_session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call: _Optional[_Union[_types_pb2.ToolCall, _Mapping]] = ..., tool: _Optional[str] = ..., owner: _Optional[str] = ..., tool_digest: _Optional[bytes] = ..., risk_level: _Optional[_Union[_types_pb2.RiskLevel, str]] = ..., kind: _Optional[_Union[_types_pb2.ToolKind, str]] = ..., effective_arguments_json: _Optional[bytes] = ..., display_arguments: _Optional[str] = ..., approval_digest: _Optional[bytes] = ..., arguments_cut: bool = ..., verdict: _Optional[_Union[_types_pb2.PermissionVerdict, _Mapping]] = ..., tool_reason: _Optional[str] = ..., allowed_choices: _Optional[_Iterable[_Union[ApprovalChoice, str]]] = ..., grant_candidates: _Optional[_Iterable[_Union[_permission_pb2.GrantCandidate, _Mapping]]] = ..., state: _Optional[_Union[ApprovalState, str]] = ..., created_at_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., pending_in_batch: _Optional[int] = ..., mode: _Optional[_Union[_permission_pb2.Mode, str]] = ..., call_outcome: _Optional[_Union[_types_pb2.CallOutcome, str]] = ..., etag: _Optional[str] = ...) -> None: ...
+    def __init__(self, approval_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., session_id: _Optional[str] = ..., root_session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call: _Optional[_Union[_types_pb2.ToolCall, _Mapping]] = ..., tool: _Optional[str] = ..., owner: _Optional[str] = ..., tool_digest: _Optional[bytes] = ..., risk_level: _Optional[_Union[_types_pb2.RiskLevel, str]] = ..., kind: _Optional[_Union[_types_pb2.ToolKind, str]] = ..., effective_arguments_json: _Optional[bytes] = ..., display_arguments: _Optional[str] = ..., approval_digest: _Optional[bytes] = ..., arguments_cut: bool = ..., verdict: _Optional[_Union[_types_pb2.PermissionVerdict, _Mapping]] = ..., tool_reason: _Optional[str] = ..., allowed_choices: _Optional[_Iterable[_Union[ApprovalChoice, str]]] = ..., grant_candidates: _Optional[_Iterable[_Union[_permission_pb2.GrantCandidate, _Mapping]]] = ..., deferred: bool = ..., additional_contexts: _Optional[_Iterable[_Union[_types_pb2.AdditionalContext, _Mapping]]] = ..., state: _Optional[_Union[ApprovalState, str]] = ..., created_at_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., pending_in_batch: _Optional[int] = ..., mode: _Optional[_Union[_permission_pb2.Mode, str]] = ..., call_outcome: _Optional[_Union[_types_pb2.CallOutcome, str]] = ..., etag: _Optional[str] = ...) -> None: ...
 
 class Decision(_message.Message):
     __slots__ = ("decision_id", "choice", "decided_by", "surface", "decided_at_ms", "message", "edited_arguments_json", "grants", "verdict")

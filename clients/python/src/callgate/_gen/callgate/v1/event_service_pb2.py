@@ -23,40 +23,43 @@ _sym_db = _symbol_database.Default()
 
 
 from . import approval_service_pb2 as callgate_dot_v1_dot_approval__service__pb2
+from . import hook_service_pb2 as callgate_dot_v1_dot_hook__service__pb2
 from . import permission_pb2 as callgate_dot_v1_dot_permission__pb2
 from . import session_service_pb2 as callgate_dot_v1_dot_session__service__pb2
 from . import turn_service_pb2 as callgate_dot_v1_dot_turn__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x63\x61llgate/v1/event_service.proto\x12\x0b\x63\x61llgate.v1\x1a\"callgate/v1/approval_service.proto\x1a\x1c\x63\x61llgate/v1/permission.proto\x1a!callgate/v1/session_service.proto\x1a\x1e\x63\x61llgate/v1/turn_service.proto\"l\n\x10SubscribeRequest\x12(\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x18.callgate.v1.EventFilter\x12\x14\n\x0c\x61\x66ter_cursor\x18\x02 \x01(\t\x12\x18\n\x10include_snapshot\x18\x03 \x01(\x08\"b\n\x0b\x45ventFilter\x12\x18\n\x10root_session_ids\x18\x01 \x03(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12%\n\x05kinds\x18\x03 \x03(\x0e\x32\x16.callgate.v1.EventKind\"\x8d\x01\n\x11SubscribeResponse\x12(\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.callgate.v1.EventRecord\x12\x19\n\x11snapshot_complete\x18\x02 \x01(\x08\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12#\n\x06lagged\x18\x04 \x01(\x0b\x32\x13.callgate.v1.Lagged\"7\n\x06Lagged\x12\x16\n\x0e\x64ropped_events\x18\x01 \x01(\x04\x12\x15\n\rresume_cursor\x18\x02 \x01(\t\"\x90\x03\n\x0b\x45ventRecord\x12\x16\n\x0eoccurred_at_ms\x18\x01 \x01(\x04\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x17\n\x0froot_session_id\x18\x03 \x01(\t\x12,\n\x04turn\x18\n \x01(\x0b\x32\x1c.callgate.v1.TurnEventRecordH\x00\x12\x36\n\x0fsession_changed\x18\x0b \x01(\x0b\x32\x1b.callgate.v1.SessionChangedH\x00\x12\x38\n\x10\x61pproval_changed\x18\r \x01(\x0b\x32\x1c.callgate.v1.ApprovalChangedH\x00\x12\x32\n\rgrant_changed\x18\x0e \x01(\x0b\x32\x19.callgate.v1.GrantChangedH\x00\x12\x34\n\x0epolicy_changed\x18\x13 \x01(\x0b\x32\x1a.callgate.v1.PolicyChangedH\x00\x12*\n\rturn_snapshot\x18\x16 \x01(\x0b\x32\x11.callgate.v1.TurnH\x00\x42\x06\n\x04\x62ody\"h\n\x0fTurnEventRecord\x12\x0f\n\x07turn_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12%\n\x05\x65vent\x18\x04 \x01(\x0b\x32\x16.callgate.v1.TurnEvent\"7\n\x0eSessionChanged\x12%\n\x07session\x18\x01 \x01(\x0b\x32\x14.callgate.v1.Session\":\n\x0f\x41pprovalChanged\x12\'\n\x08\x61pproval\x18\x01 \x01(\x0b\x32\x15.callgate.v1.Approval\"1\n\x0cGrantChanged\x12!\n\x05grant\x18\x01 \x01(\x0b\x32\x12.callgate.v1.Grant\"(\n\rPolicyChanged\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04*\x9a\x01\n\tEventKind\x12\x1a\n\x16\x45VENT_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x45VENT_KIND_TURN\x10\x01\x12\x16\n\x12\x45VENT_KIND_SESSION\x10\x02\x12\x17\n\x13\x45VENT_KIND_APPROVAL\x10\x04\x12\x14\n\x10\x45VENT_KIND_GRANT\x10\x05\x12\x15\n\x11\x45VENT_KIND_POLICY\x10\x08\x32\\\n\x0c\x45ventService\x12L\n\tSubscribe\x12\x1d.callgate.v1.SubscribeRequest\x1a\x1e.callgate.v1.SubscribeResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x63\x61llgate/v1/event_service.proto\x12\x0b\x63\x61llgate.v1\x1a\"callgate/v1/approval_service.proto\x1a\x1e\x63\x61llgate/v1/hook_service.proto\x1a\x1c\x63\x61llgate/v1/permission.proto\x1a!callgate/v1/session_service.proto\x1a\x1e\x63\x61llgate/v1/turn_service.proto\"l\n\x10SubscribeRequest\x12(\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x18.callgate.v1.EventFilter\x12\x14\n\x0c\x61\x66ter_cursor\x18\x02 \x01(\t\x12\x18\n\x10include_snapshot\x18\x03 \x01(\x08\"b\n\x0b\x45ventFilter\x12\x18\n\x10root_session_ids\x18\x01 \x03(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12%\n\x05kinds\x18\x03 \x03(\x0e\x32\x16.callgate.v1.EventKind\"\x8d\x01\n\x11SubscribeResponse\x12(\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.callgate.v1.EventRecord\x12\x19\n\x11snapshot_complete\x18\x02 \x01(\x08\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12#\n\x06lagged\x18\x04 \x01(\x0b\x32\x13.callgate.v1.Lagged\"7\n\x06Lagged\x12\x16\n\x0e\x64ropped_events\x18\x01 \x01(\x04\x12\x15\n\rresume_cursor\x18\x02 \x01(\t\"\xba\x03\n\x0b\x45ventRecord\x12\x16\n\x0eoccurred_at_ms\x18\x01 \x01(\x04\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x17\n\x0froot_session_id\x18\x03 \x01(\t\x12,\n\x04turn\x18\n \x01(\x0b\x32\x1c.callgate.v1.TurnEventRecordH\x00\x12\x36\n\x0fsession_changed\x18\x0b \x01(\x0b\x32\x1b.callgate.v1.SessionChangedH\x00\x12\x38\n\x10\x61pproval_changed\x18\r \x01(\x0b\x32\x1c.callgate.v1.ApprovalChangedH\x00\x12\x32\n\rgrant_changed\x18\x0e \x01(\x0b\x32\x19.callgate.v1.GrantChangedH\x00\x12(\n\x08hook_ran\x18\x0f \x01(\x0b\x32\x14.callgate.v1.HookRanH\x00\x12\x34\n\x0epolicy_changed\x18\x13 \x01(\x0b\x32\x1a.callgate.v1.PolicyChangedH\x00\x12*\n\rturn_snapshot\x18\x16 \x01(\x0b\x32\x11.callgate.v1.TurnH\x00\x42\x06\n\x04\x62ody\"h\n\x0fTurnEventRecord\x12\x0f\n\x07turn_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12%\n\x05\x65vent\x18\x04 \x01(\x0b\x32\x16.callgate.v1.TurnEvent\"7\n\x0eSessionChanged\x12%\n\x07session\x18\x01 \x01(\x0b\x32\x14.callgate.v1.Session\":\n\x0f\x41pprovalChanged\x12\'\n\x08\x61pproval\x18\x01 \x01(\x0b\x32\x15.callgate.v1.Approval\"1\n\x0cGrantChanged\x12!\n\x05grant\x18\x01 \x01(\x0b\x32\x12.callgate.v1.Grant\"(\n\rPolicyChanged\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\"\xa6\x02\n\x07HookRan\x12\x0f\n\x07hook_id\x18\x01 \x01(\t\x12%\n\x05point\x18\x02 \x01(\x0e\x32\x16.callgate.v1.HookPoint\x12\x0f\n\x07turn_id\x18\x03 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x04 \x01(\t\x12*\n\x06status\x18\x05 \x01(\x0e\x32\x1a.callgate.v1.HookRunStatus\x12\x30\n\rbefore_action\x18\x06 \x01(\x0e\x32\x19.callgate.v1.BeforeAction\x12.\n\x0c\x61\x66ter_action\x18\x07 \x01(\x0e\x32\x18.callgate.v1.AfterAction\x12\x10\n\x08modified\x18\x08 \x01(\x08\x12\x13\n\x0b\x64uration_ms\x18\t \x01(\r\x12\x0c\n\x04\x63ode\x18\n \x01(\t*\xaf\x01\n\tEventKind\x12\x1a\n\x16\x45VENT_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x45VENT_KIND_TURN\x10\x01\x12\x16\n\x12\x45VENT_KIND_SESSION\x10\x02\x12\x17\n\x13\x45VENT_KIND_APPROVAL\x10\x04\x12\x14\n\x10\x45VENT_KIND_GRANT\x10\x05\x12\x13\n\x0f\x45VENT_KIND_HOOK\x10\x06\x12\x15\n\x11\x45VENT_KIND_POLICY\x10\x08\x32\\\n\x0c\x45ventService\x12L\n\tSubscribe\x12\x1d.callgate.v1.SubscribeRequest\x1a\x1e.callgate.v1.SubscribeResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'callgate.v1.event_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EVENTKIND']._serialized_start=1312
-  _globals['_EVENTKIND']._serialized_end=1466
-  _globals['_SUBSCRIBEREQUEST']._serialized_start=181
-  _globals['_SUBSCRIBEREQUEST']._serialized_end=289
-  _globals['_EVENTFILTER']._serialized_start=291
-  _globals['_EVENTFILTER']._serialized_end=389
-  _globals['_SUBSCRIBERESPONSE']._serialized_start=392
-  _globals['_SUBSCRIBERESPONSE']._serialized_end=533
-  _globals['_LAGGED']._serialized_start=535
-  _globals['_LAGGED']._serialized_end=590
-  _globals['_EVENTRECORD']._serialized_start=593
-  _globals['_EVENTRECORD']._serialized_end=993
-  _globals['_TURNEVENTRECORD']._serialized_start=995
-  _globals['_TURNEVENTRECORD']._serialized_end=1099
-  _globals['_SESSIONCHANGED']._serialized_start=1101
-  _globals['_SESSIONCHANGED']._serialized_end=1156
-  _globals['_APPROVALCHANGED']._serialized_start=1158
-  _globals['_APPROVALCHANGED']._serialized_end=1216
-  _globals['_GRANTCHANGED']._serialized_start=1218
-  _globals['_GRANTCHANGED']._serialized_end=1267
-  _globals['_POLICYCHANGED']._serialized_start=1269
-  _globals['_POLICYCHANGED']._serialized_end=1309
-  _globals['_EVENTSERVICE']._serialized_start=1468
-  _globals['_EVENTSERVICE']._serialized_end=1560
+  _globals['_EVENTKIND']._serialized_start=1683
+  _globals['_EVENTKIND']._serialized_end=1858
+  _globals['_SUBSCRIBEREQUEST']._serialized_start=213
+  _globals['_SUBSCRIBEREQUEST']._serialized_end=321
+  _globals['_EVENTFILTER']._serialized_start=323
+  _globals['_EVENTFILTER']._serialized_end=421
+  _globals['_SUBSCRIBERESPONSE']._serialized_start=424
+  _globals['_SUBSCRIBERESPONSE']._serialized_end=565
+  _globals['_LAGGED']._serialized_start=567
+  _globals['_LAGGED']._serialized_end=622
+  _globals['_EVENTRECORD']._serialized_start=625
+  _globals['_EVENTRECORD']._serialized_end=1067
+  _globals['_TURNEVENTRECORD']._serialized_start=1069
+  _globals['_TURNEVENTRECORD']._serialized_end=1173
+  _globals['_SESSIONCHANGED']._serialized_start=1175
+  _globals['_SESSIONCHANGED']._serialized_end=1230
+  _globals['_APPROVALCHANGED']._serialized_start=1232
+  _globals['_APPROVALCHANGED']._serialized_end=1290
+  _globals['_GRANTCHANGED']._serialized_start=1292
+  _globals['_GRANTCHANGED']._serialized_end=1341
+  _globals['_POLICYCHANGED']._serialized_start=1343
+  _globals['_POLICYCHANGED']._serialized_end=1383
+  _globals['_HOOKRAN']._serialized_start=1386
+  _globals['_HOOKRAN']._serialized_end=1680
+  _globals['_EVENTSERVICE']._serialized_start=1860
+  _globals['_EVENTSERVICE']._serialized_end=1952
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from . import approval_service_pb2 as _approval_service_pb2
+from . import hook_service_pb2 as _hook_service_pb2
 from . import permission_pb2 as _permission_pb2
 from . import session_service_pb2 as _session_service_pb2
 from . import turn_service_pb2 as _turn_service_pb2
@@ -17,12 +18,14 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVENT_KIND_SESSION: _ClassVar[EventKind]
     EVENT_KIND_APPROVAL: _ClassVar[EventKind]
     EVENT_KIND_GRANT: _ClassVar[EventKind]
+    EVENT_KIND_HOOK: _ClassVar[EventKind]
     EVENT_KIND_POLICY: _ClassVar[EventKind]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_TURN: EventKind
 EVENT_KIND_SESSION: EventKind
 EVENT_KIND_APPROVAL: EventKind
 EVENT_KIND_GRANT: EventKind
+EVENT_KIND_HOOK: EventKind
 EVENT_KIND_POLICY: EventKind
 
 class SubscribeRequest(_message.Message):
@@ -66,7 +69,7 @@ class Lagged(_message.Message):
     def __init__(self, dropped_events: _Optional[int] = ..., resume_cursor: _Optional[str] = ...) -> None: ...
 
 class EventRecord(_message.Message):
-    __slots__ = ("occurred_at_ms", "session_id", "root_session_id", "turn", "session_changed", "approval_changed", "grant_changed", "policy_changed", "turn_snapshot")
+    __slots__ = ("occurred_at_ms", "session_id", "root_session_id", "turn", "session_changed", "approval_changed", "grant_changed", "hook_ran", "policy_changed", "turn_snapshot")
     OCCURRED_AT_MS_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     ROOT_SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +77,7 @@ class EventRecord(_message.Message):
     SESSION_CHANGED_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_CHANGED_FIELD_NUMBER: _ClassVar[int]
     GRANT_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    HOOK_RAN_FIELD_NUMBER: _ClassVar[int]
     POLICY_CHANGED_FIELD_NUMBER: _ClassVar[int]
     TURN_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     occurred_at_ms: int
@@ -83,9 +87,10 @@ class EventRecord(_message.Message):
     session_changed: SessionChanged
     approval_changed: ApprovalChanged
     grant_changed: GrantChanged
+    hook_ran: HookRan
     policy_changed: PolicyChanged
     turn_snapshot: _turn_service_pb2.Turn
-    def __init__(self, occurred_at_ms: _Optional[int] = ..., session_id: _Optional[str] = ..., root_session_id: _Optional[str] = ..., turn: _Optional[_Union[TurnEventRecord, _Mapping]] = ..., session_changed: _Optional[_Union[SessionChanged, _Mapping]] = ..., approval_changed: _Optional[_Union[ApprovalChanged, _Mapping]] = ..., grant_changed: _Optional[_Union[GrantChanged, _Mapping]] = ..., policy_changed: _Optional[_Union[PolicyChanged, _Mapping]] = ..., turn_snapshot: _Optional[_Union[_turn_service_pb2.Turn, _Mapping]] = ...) -> None: ...
+    def __init__(self, occurred_at_ms: _Optional[int] = ..., session_id: _Optional[str] = ..., root_session_id: _Optional[str] = ..., turn: _Optional[_Union[TurnEventRecord, _Mapping]] = ..., session_changed: _Optional[_Union[SessionChanged, _Mapping]] = ..., approval_changed: _Optional[_Union[ApprovalChanged, _Mapping]] = ..., grant_changed: _Optional[_Union[GrantChanged, _Mapping]] = ..., hook_ran: _Optional[_Union[HookRan, _Mapping]] = ..., policy_changed: _Optional[_Union[PolicyChanged, _Mapping]] = ..., turn_snapshot: _Optional[_Union[_turn_service_pb2.Turn, _Mapping]] = ...) -> None: ...
 
 class TurnEventRecord(_message.Message):
     __slots__ = ("turn_id", "run_id", "epoch", "event")
@@ -122,3 +127,27 @@ class PolicyChanged(_message.Message):
     POLICY_REVISION_FIELD_NUMBER: _ClassVar[int]
     policy_revision: int
     def __init__(self, policy_revision: _Optional[int] = ...) -> None: ...
+
+class HookRan(_message.Message):
+    __slots__ = ("hook_id", "point", "turn_id", "call_id", "status", "before_action", "after_action", "modified", "duration_ms", "code")
+    HOOK_ID_FIELD_NUMBER: _ClassVar[int]
+    POINT_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_ACTION_FIELD_NUMBER: _ClassVar[int]
+    AFTER_ACTION_FIELD_NUMBER: _ClassVar[int]
+    MODIFIED_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    hook_id: str
+    point: _hook_service_pb2.HookPoint
+    turn_id: str
+    call_id: str
+    status: _hook_service_pb2.HookRunStatus
+    before_action: _hook_service_pb2.BeforeAction
+    after_action: _hook_service_pb2.AfterAction
+    modified: bool
+    duration_ms: int
+    code: str
+    def __init__(self, hook_id: _Optional[str] = ..., point: _Optional[_Union[_hook_service_pb2.HookPoint, str]] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., status: _Optional[_Union[_hook_service_pb2.HookRunStatus, str]] = ..., before_action: _Optional[_Union[_hook_service_pb2.BeforeAction, str]] = ..., after_action: _Optional[_Union[_hook_service_pb2.AfterAction, str]] = ..., modified: bool = ..., duration_ms: _Optional[int] = ..., code: _Optional[str] = ...) -> None: ...

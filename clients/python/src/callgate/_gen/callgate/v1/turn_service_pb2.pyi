@@ -35,6 +35,7 @@ class TurnOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TURN_OUTCOME_UNSPECIFIED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_COMPLETED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_CANCELLED: _ClassVar[TurnOutcome]
+    TURN_OUTCOME_ABORTED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_LOOP_DETECTED: _ClassVar[TurnOutcome]
     TURN_OUTCOME_ERROR: _ClassVar[TurnOutcome]
 
@@ -42,6 +43,7 @@ class StopReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     STOP_REASON_UNSPECIFIED: _ClassVar[StopReason]
     STOP_REASON_TOOL: _ClassVar[StopReason]
+    STOP_REASON_HOOK: _ClassVar[StopReason]
     STOP_REASON_RUN_ENDED: _ClassVar[StopReason]
 
 class TurnState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -63,10 +65,12 @@ ON_SUSPEND_END: OnSuspend
 TURN_OUTCOME_UNSPECIFIED: TurnOutcome
 TURN_OUTCOME_COMPLETED: TurnOutcome
 TURN_OUTCOME_CANCELLED: TurnOutcome
+TURN_OUTCOME_ABORTED: TurnOutcome
 TURN_OUTCOME_LOOP_DETECTED: TurnOutcome
 TURN_OUTCOME_ERROR: TurnOutcome
 STOP_REASON_UNSPECIFIED: StopReason
 STOP_REASON_TOOL: StopReason
+STOP_REASON_HOOK: StopReason
 STOP_REASON_RUN_ENDED: StopReason
 TURN_STATE_UNSPECIFIED: TurnState
 TURN_STATE_RUNNING: TurnState
@@ -296,12 +300,14 @@ class TurnHeartbeat(_message.Message):
     def __init__(self, waiting_for: _Optional[str] = ...) -> None: ...
 
 class TurnCompleted(_message.Message):
-    __slots__ = ("outcome", "results", "closing_results", "stop", "stop_reason", "provider_messages", "run", "error")
+    __slots__ = ("outcome", "results", "closing_results", "stop", "stop_reason", "injected_messages", "additional_contexts", "provider_messages", "run", "error")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     CLOSING_RESULTS_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     STOP_REASON_FIELD_NUMBER: _ClassVar[int]
+    INJECTED_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    ADDITIONAL_CONTEXTS_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -310,10 +316,12 @@ class TurnCompleted(_message.Message):
     closing_results: ClosingResults
     stop: bool
     stop_reason: StopReason
+    injected_messages: _containers.RepeatedCompositeFieldContainer[_types_pb2.InjectedMessage]
+    additional_contexts: _containers.RepeatedCompositeFieldContainer[_types_pb2.AdditionalContext]
     provider_messages: _provider_pb2.ProviderMessages
     run: _types_pb2.Run
     error: _types_pb2.ToolError
-    def __init__(self, outcome: _Optional[_Union[TurnOutcome, str]] = ..., results: _Optional[_Iterable[_Union[_types_pb2.CallResult, _Mapping]]] = ..., closing_results: _Optional[_Union[ClosingResults, _Mapping]] = ..., stop: bool = ..., stop_reason: _Optional[_Union[StopReason, str]] = ..., provider_messages: _Optional[_Union[_provider_pb2.ProviderMessages, _Mapping]] = ..., run: _Optional[_Union[_types_pb2.Run, _Mapping]] = ..., error: _Optional[_Union[_types_pb2.ToolError, _Mapping]] = ...) -> None: ...
+    def __init__(self, outcome: _Optional[_Union[TurnOutcome, str]] = ..., results: _Optional[_Iterable[_Union[_types_pb2.CallResult, _Mapping]]] = ..., closing_results: _Optional[_Union[ClosingResults, _Mapping]] = ..., stop: bool = ..., stop_reason: _Optional[_Union[StopReason, str]] = ..., injected_messages: _Optional[_Iterable[_Union[_types_pb2.InjectedMessage, _Mapping]]] = ..., additional_contexts: _Optional[_Iterable[_Union[_types_pb2.AdditionalContext, _Mapping]]] = ..., provider_messages: _Optional[_Union[_provider_pb2.ProviderMessages, _Mapping]] = ..., run: _Optional[_Union[_types_pb2.Run, _Mapping]] = ..., error: _Optional[_Union[_types_pb2.ToolError, _Mapping]] = ...) -> None: ...
 
 class ClosingResults(_message.Message):
     __slots__ = ("history_only", "results", "provider_messages")

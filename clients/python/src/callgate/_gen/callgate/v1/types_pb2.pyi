@@ -61,6 +61,7 @@ class NotExecutedReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NOT_EXECUTED_REASON_UNSPECIFIED: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_USER: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_RULE: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_DENIED_BY_HOOK: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_MODE: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_APPROVAL_EXPIRED: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE: _ClassVar[NotExecutedReason]
@@ -71,6 +72,8 @@ class NotExecutedReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NOT_EXECUTED_REASON_LOOP: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_DENIED_BY_TOOL: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_ANSWERED_BY_HOOK: _ClassVar[NotExecutedReason]
+    NOT_EXECUTED_REASON_RUN_ABORTED: _ClassVar[NotExecutedReason]
     NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: _ClassVar[NotExecutedReason]
 
 class CallEffect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -88,9 +91,16 @@ class ErrorLayer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_LAYER_TOOL: _ClassVar[ErrorLayer]
     ERROR_LAYER_PERMISSION: _ClassVar[ErrorLayer]
     ERROR_LAYER_CANCELLED: _ClassVar[ErrorLayer]
+    ERROR_LAYER_HOOK: _ClassVar[ErrorLayer]
     ERROR_LAYER_RUNTIME: _ClassVar[ErrorLayer]
     ERROR_LAYER_TRANSPORT: _ClassVar[ErrorLayer]
     ERROR_LAYER_STORE: _ClassVar[ErrorLayer]
+
+class MessageRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MESSAGE_ROLE_UNSPECIFIED: _ClassVar[MessageRole]
+    MESSAGE_ROLE_SYSTEM: _ClassVar[MessageRole]
+    MESSAGE_ROLE_USER: _ClassVar[MessageRole]
 
 class RunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -99,6 +109,7 @@ class RunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RUN_STATE_COMPLETED: _ClassVar[RunState]
     RUN_STATE_CANCELLED: _ClassVar[RunState]
     RUN_STATE_ERROR: _ClassVar[RunState]
+    RUN_STATE_ABORTED: _ClassVar[RunState]
     RUN_STATE_LOOP_DETECTED: _ClassVar[RunState]
 
 class BatchPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -166,6 +177,7 @@ class DecisionStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECISION_STAGE_DENY_RULE: _ClassVar[DecisionStage]
     DECISION_STAGE_SAFETY_FLOOR: _ClassVar[DecisionStage]
     DECISION_STAGE_ASK_RULE: _ClassVar[DecisionStage]
+    DECISION_STAGE_HOOK: _ClassVar[DecisionStage]
     DECISION_STAGE_MODE_BLOCK: _ClassVar[DecisionStage]
     DECISION_STAGE_TOOL_CHECK: _ClassVar[DecisionStage]
     DECISION_STAGE_ALLOW_RULE: _ClassVar[DecisionStage]
@@ -208,6 +220,7 @@ CALL_OUTCOME_CANCELLED: CallOutcome
 NOT_EXECUTED_REASON_UNSPECIFIED: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_USER: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_RULE: NotExecutedReason
+NOT_EXECUTED_REASON_DENIED_BY_HOOK: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_MODE: NotExecutedReason
 NOT_EXECUTED_REASON_APPROVAL_EXPIRED: NotExecutedReason
 NOT_EXECUTED_REASON_APPROVAL_UNAVAILABLE: NotExecutedReason
@@ -218,6 +231,8 @@ NOT_EXECUTED_REASON_CANCELLED_BEFORE_START: NotExecutedReason
 NOT_EXECUTED_REASON_LOOP: NotExecutedReason
 NOT_EXECUTED_REASON_ANSWERED_BY_APPROVER: NotExecutedReason
 NOT_EXECUTED_REASON_DENIED_BY_TOOL: NotExecutedReason
+NOT_EXECUTED_REASON_ANSWERED_BY_HOOK: NotExecutedReason
+NOT_EXECUTED_REASON_RUN_ABORTED: NotExecutedReason
 NOT_EXECUTED_REASON_TOOL_UNAVAILABLE: NotExecutedReason
 CALL_EFFECT_UNSPECIFIED: CallEffect
 CALL_EFFECT_NOT_EXECUTED: CallEffect
@@ -229,14 +244,19 @@ ERROR_LAYER_DECODE: ErrorLayer
 ERROR_LAYER_TOOL: ErrorLayer
 ERROR_LAYER_PERMISSION: ErrorLayer
 ERROR_LAYER_CANCELLED: ErrorLayer
+ERROR_LAYER_HOOK: ErrorLayer
 ERROR_LAYER_RUNTIME: ErrorLayer
 ERROR_LAYER_TRANSPORT: ErrorLayer
 ERROR_LAYER_STORE: ErrorLayer
+MESSAGE_ROLE_UNSPECIFIED: MessageRole
+MESSAGE_ROLE_SYSTEM: MessageRole
+MESSAGE_ROLE_USER: MessageRole
 RUN_STATE_UNSPECIFIED: RunState
 RUN_STATE_ACTIVE: RunState
 RUN_STATE_COMPLETED: RunState
 RUN_STATE_CANCELLED: RunState
 RUN_STATE_ERROR: RunState
+RUN_STATE_ABORTED: RunState
 RUN_STATE_LOOP_DETECTED: RunState
 BATCH_POLICY_UNSPECIFIED: BatchPolicy
 BATCH_POLICY_FREEZE_ATOMIC: BatchPolicy
@@ -280,6 +300,7 @@ DECISION_STAGE_VALIDATION: DecisionStage
 DECISION_STAGE_DENY_RULE: DecisionStage
 DECISION_STAGE_SAFETY_FLOOR: DecisionStage
 DECISION_STAGE_ASK_RULE: DecisionStage
+DECISION_STAGE_HOOK: DecisionStage
 DECISION_STAGE_MODE_BLOCK: DecisionStage
 DECISION_STAGE_TOOL_CHECK: DecisionStage
 DECISION_STAGE_ALLOW_RULE: DecisionStage
@@ -397,7 +418,7 @@ class ToolResult(_message.Message):
     def __init__(self, contents: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ..., is_error: bool = ..., stop_flag: bool = ..., error: _Optional[_Union[ToolError, _Mapping]] = ..., structured_json: _Optional[bytes] = ..., metadata_json: _Optional[bytes] = ..., sanitised: bool = ...) -> None: ...
 
 class CallResult(_message.Message):
-    __slots__ = ("call_id", "tool", "outcome", "is_error", "stop_flag", "error", "contents", "structured_json", "metadata_json", "not_executed_reason", "effect", "truncated", "original_bytes", "sanitised", "attempts", "timing", "approval_id", "arguments_digest")
+    __slots__ = ("call_id", "tool", "outcome", "is_error", "stop_flag", "error", "contents", "structured_json", "metadata_json", "not_executed_reason", "effect", "suppressed", "truncated", "original_bytes", "sanitised", "attempts", "timing", "approval_id", "arguments_digest")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
@@ -409,6 +430,7 @@ class CallResult(_message.Message):
     METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     NOT_EXECUTED_REASON_FIELD_NUMBER: _ClassVar[int]
     EFFECT_FIELD_NUMBER: _ClassVar[int]
+    SUPPRESSED_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     ORIGINAL_BYTES_FIELD_NUMBER: _ClassVar[int]
     SANITISED_FIELD_NUMBER: _ClassVar[int]
@@ -427,6 +449,7 @@ class CallResult(_message.Message):
     metadata_json: bytes
     not_executed_reason: NotExecutedReason
     effect: CallEffect
+    suppressed: bool
     truncated: bool
     original_bytes: int
     sanitised: bool
@@ -434,7 +457,7 @@ class CallResult(_message.Message):
     timing: CallTiming
     approval_id: str
     arguments_digest: bytes
-    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[CallOutcome, str]] = ..., is_error: bool = ..., stop_flag: bool = ..., error: _Optional[_Union[ToolError, _Mapping]] = ..., contents: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ..., structured_json: _Optional[bytes] = ..., metadata_json: _Optional[bytes] = ..., not_executed_reason: _Optional[_Union[NotExecutedReason, str]] = ..., effect: _Optional[_Union[CallEffect, str]] = ..., truncated: bool = ..., original_bytes: _Optional[int] = ..., sanitised: bool = ..., attempts: _Optional[int] = ..., timing: _Optional[_Union[CallTiming, _Mapping]] = ..., approval_id: _Optional[str] = ..., arguments_digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[CallOutcome, str]] = ..., is_error: bool = ..., stop_flag: bool = ..., error: _Optional[_Union[ToolError, _Mapping]] = ..., contents: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ..., structured_json: _Optional[bytes] = ..., metadata_json: _Optional[bytes] = ..., not_executed_reason: _Optional[_Union[NotExecutedReason, str]] = ..., effect: _Optional[_Union[CallEffect, str]] = ..., suppressed: bool = ..., truncated: bool = ..., original_bytes: _Optional[int] = ..., sanitised: bool = ..., attempts: _Optional[int] = ..., timing: _Optional[_Union[CallTiming, _Mapping]] = ..., approval_id: _Optional[str] = ..., arguments_digest: _Optional[bytes] = ...) -> None: ...
 
 class CallTiming(_message.Message):
     __slots__ = ("received_at_ms", "started_at_ms", "finished_at_ms", "approval_ms", "queue_ms")
@@ -578,8 +601,30 @@ class Run(_message.Message):
     ended_at_ms: int
     def __init__(self, run_id: _Optional[str] = ..., session_id: _Optional[str] = ..., state: _Optional[_Union[RunState, str]] = ..., rounds: _Optional[int] = ..., end_code: _Optional[str] = ..., end_reason: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., ended_at_ms: _Optional[int] = ...) -> None: ...
 
+class InjectedMessage(_message.Message):
+    __slots__ = ("role", "text", "hook_id", "call_id")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    HOOK_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    role: MessageRole
+    text: str
+    hook_id: str
+    call_id: str
+    def __init__(self, role: _Optional[_Union[MessageRole, str]] = ..., text: _Optional[str] = ..., hook_id: _Optional[str] = ..., call_id: _Optional[str] = ...) -> None: ...
+
+class AdditionalContext(_message.Message):
+    __slots__ = ("text", "hook_id", "call_id")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    HOOK_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    hook_id: str
+    call_id: str
+    def __init__(self, text: _Optional[str] = ..., hook_id: _Optional[str] = ..., call_id: _Optional[str] = ...) -> None: ...
+
 class PermissionVerdict(_message.Message):
-    __slots__ = ("effect", "stage", "rule", "source", "origin", "segment", "segment_index", "message", "policy_revision")
+    __slots__ = ("effect", "stage", "rule", "source", "origin", "segment", "segment_index", "hook_id", "message", "policy_revision")
     EFFECT_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
@@ -587,6 +632,7 @@ class PermissionVerdict(_message.Message):
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     SEGMENT_FIELD_NUMBER: _ClassVar[int]
     SEGMENT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    HOOK_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     POLICY_REVISION_FIELD_NUMBER: _ClassVar[int]
     effect: PermissionEffect
@@ -596,6 +642,7 @@ class PermissionVerdict(_message.Message):
     origin: str
     segment: str
     segment_index: int
+    hook_id: str
     message: str
     policy_revision: int
-    def __init__(self, effect: _Optional[_Union[PermissionEffect, str]] = ..., stage: _Optional[_Union[DecisionStage, str]] = ..., rule: _Optional[str] = ..., source: _Optional[_Union[RuleSource, str]] = ..., origin: _Optional[str] = ..., segment: _Optional[str] = ..., segment_index: _Optional[int] = ..., message: _Optional[str] = ..., policy_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, effect: _Optional[_Union[PermissionEffect, str]] = ..., stage: _Optional[_Union[DecisionStage, str]] = ..., rule: _Optional[str] = ..., source: _Optional[_Union[RuleSource, str]] = ..., origin: _Optional[str] = ..., segment: _Optional[str] = ..., segment_index: _Optional[int] = ..., hook_id: _Optional[str] = ..., message: _Optional[str] = ..., policy_revision: _Optional[int] = ...) -> None: ...

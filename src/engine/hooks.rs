@@ -1,0 +1,65 @@
+//! Where the engine's questions to hooks go, and what comes of them.
+//!
+//! Who talks to hook processes implements [`HookDesk`]; the engine only hands questions in. Never
+//! waits for an answer: it comes through the turn's mailbox.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::approvals::ShownApproval;
+use super::turn::Turn;
+use crate::executor::SharedMailbox;
+use crate::gate::hooks::HookList;
+use crate::gate::ids::{BatchId, SessionId};
+use crate::gate::turn::{AskHook, HookAbout, HookRun, HookTicket};
+
+/// A question with what is around it.
+pub struct HookQuestion {
+    /// The question.
+    pub ask: AskHook,
+    /// The root of its session.
+    pub root: SessionId,
+    /// The approval that it is about, as approvers see it. None: it is about none.
+    pub shown: Option<ShownApproval>,
+}
+
+/// Keeps hooks and asks them. May be used from any task; nothing of it waits.
+pub trait HookDesk: Send + Sync {
+    /// All hooks as they are now.
+    fn list(&self) -> Arc<HookList>;
+
+    /// Asks a hook. If the answer is awaited, `mailbox` gets exactly one, unless it is forgotten.
+    fn ask(&self, question: HookQuestion, mailbox: SharedMailbox);
+
+    /// Nobody waits for the answer to that question of that batch any more.
+    fn forget(&self, batch: &BatchId, ticket: HookTicket);
+
+    /// A hook ran.
+    fn ran(&self, run: &HookRun);
+}
+
+impl Engine {
+    pub(super) fn ask_hook(&self, turn: &Arc<Turn>, ask: AskHook) {
+        let shown = match &ask.about {
+            HookAbout::Approval { approval } => {
+                let id = turn.spec.approval_id(approval.call);
+                self.approvals.get(&id)
+            }
+            HookAbout::Before { .. }
+            | HookAbout::After { .. }
+            | HookAbout::TurnStarted { .. }
+            | HookAbout::TurnFinished { .. } => None,
+        };
+        let question = HookQuestion {
+            ask,
+            root: turn.session.root(),
+            shown,
+        };
+        self.hooks.ask(question, turn.inbox.clone());
+    }
+
+    pub(super) fn hook_ran(&self, turn: &Arc<Turn>, run: HookRun) {
+        self.hooks.ran(&run);
+        self.events.hook_ran(turn, run);
+    }
+}

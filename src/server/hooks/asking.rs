@@ -1,0 +1,244 @@
+//! One stream of a hook process, and one question on its way over it.
+//!
+//! A question waits for a free place, is sent, and has its own time from then on. Whatever becomes of
+//! it, exactly one answer is handed in, or none if nobody waits any more; then the process is told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+use super::convert;
+use crate::engine::HookQuestion;
+use crate::executor::{Lanes, SharedMailbox};
+use crate::gate::hooks::{FailureKind, HookAnswer, HookFailure};
+use crate::gate::turn::Input;
+use crate::pb::v1 as pb;
+use pb::connect_hook_response::Body;
+
+/// The way out to one hook process.
+pub(super) type HookLanes = Lanes<pb::ConnectHookResponse>;
+
+/// What came about one question.
+enum Said {
+    /// Its answer.
+    Verdict(Box<pb::HookVerdict>),
+    /// It takes longer, by that much.
+    Longer(Duration),
+}
+
+/// One stream.
+pub(super) struct Connection {
+    pub(super) instance: String,
+    pub(super) lanes: Arc<HookLanes>,
+    slots: Semaphore,
+    message_bytes_max: usize,
+    waiting: Mutex<BTreeMap<String, Waiting>>,
+}
+
+struct Waiting {
+    verdict: Option<oneshot::Sender<Said>>,
+    longer: Option<oneshot::Sender<Said>>,
+}
+
+/// What became of a word of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It counts.
+    Yes,
+    /// Nobody waits for it.
+    Unknown,
+    /// It was said before.
+    Again,
+}
+
+impl Connection {
+    pub(super) fn new(
+        instance: String,
+        lanes: Arc<HookLanes>,
+        slots: usize,
+        message_bytes_max: usize,
+    ) -> Self {
+        Self {
+            instance,
+            lanes,
+            slots: Semaphore::new(slots),
+            message_bytes_max,
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Tells the process something. One that is too large for it is not told.
+    pub(super) fn tell(&self, invocation: pb::HookInvocation) -> bool {
+        let message = pb::ConnectHookResponse {
+            body: Some(Body::Invocation(invocation)),
+        };
+        message.encoded_len() <= self.message_bytes_max && self.lanes.work(message)
+    }
+
+    /// The process answered.
+    pub(super) fn answered(&self, verdict: pb::HookVerdict) -> Taken {
+        let mut waiting = self.waiting.lock();
+        let Some(mut one) = waiting.remove(&verdict.invocation_id) else {
+            return Taken::Unknown;
+        };
+        let sent = one.verdict.take().map(|waiter| {
+            // Whoever asked may have gone at this moment.
+            waiter.send(Said::Verdict(Box::new(verdict))).is_ok()
+        });
+        match sent {
+            Some(true) => Taken::Yes,
+            Some(false) | None => Taken::Unknown,
+        }
+    }
+
+    /// The process wants more time, which it may once.
+    pub(super) fn wants_longer(&self, invocation_id: &str, extra: Duration) -> Taken {
+        let mut waiting = self.waiting.lock();
+        let Some(one) = waiting.get_mut(invocation_id) else {
+            return Taken::Unknown;
+        };
+        match one.longer.take() {
+            Some(waiter) => {
+                let _ = waiter.send(Said::Longer(extra));
+                Taken::Yes
+            }
+            None => Taken::Again,
+        }
+    }
+
+    /// Nothing more comes: whoever waits learns that.
+    pub(super) fn close(&self) {
+        self.slots.close();
+        self.waiting.lock().clear();
+    }
+}
+
+/// Takes a question back when nobody waits for its answer any more.
+struct Place<'a> {
+    connection: &'a Connection,
+    invocation_id: &'a str,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let was_waiting = self
+            .connection
+            .waiting
+            .lock()
+            .remove(self.invocation_id)
+            .is_some();
+        if was_waiting {
+            let cancelled = pb::InvocationCancelled {
+                invocation_id: self.invocation_id.to_owned(),
+            };
+            self.connection.lanes.control(pb::ConnectHookResponse {
+                body: Some(Body::InvocationCancelled(cancelled)),
+            });
+        }
+    }
+}
+
+/// Asks and hands the answer in.
+pub(super) async fn ask(
+    connection: Option<Arc<Connection>>,
+    question: HookQuestion,
+    invocation_id: String,
+    mailbox: SharedMailbox,
+) {
+    let ticket = question.ask.ticket;
+    let (answer, took) = match connection {
+        Some(connection) => answer(&connection, &question, &invocation_id).await,
+        None => (unavailable("no process is connected"), Duration::ZERO),
+    };
+    mailbox.deliver(Input::HookAnswered {
+        ticket,
+        answer,
+        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    });
+}
+
+async fn answer(
+    connection: &Connection,
+    question: &HookQuestion,
+    invocation_id: &str,
+) -> (HookAnswer, Duration) {
+    let Ok(_slot) = connection.slots.acquire().await else {
+        return (unavailable("its stream ended"), Duration::ZERO);
+    };
+    let (verdict, verdict_comes) = oneshot::channel();
+    let (longer, longer_comes) = oneshot::channel();
+    let waiting = Waiting {
+        verdict: Some(verdict),
+        longer: Some(longer),
+    };
+    let id = invocation_id.to_owned();
+    connection.waiting.lock().insert(id.clone(), waiting);
+    let place = Place {
+        connection,
+        invocation_id,
+    };
+    let sent_at = now();
+    if !connection.tell(convert::invocation(question, id)) {
+        let problem = "the question could not be sent: it is too large, or nobody reads";
+        return (failed(FailureKind::Failed, problem), Duration::ZERO);
+    }
+    let timeout = Duration::from_millis(u64::from(question.ask.hook.timeout_ms));
+    let said = wait(verdict_comes, longer_comes, sent_at, timeout).await;
+    drop(place);
+    let answer = match said {
+        Some(Ok(Said::Verdict(verdict))) => convert::answer(*verdict, question.ask.point),
+        Some(Ok(Said::Longer(_)) | Err(_)) => unavailable("its stream ended"),
+        None => failed(FailureKind::Timeout, "it did not answer in time"),
+    };
+    (answer, sent_at.elapsed())
+}
+
+/// Waits for the answer. None: the time is over.
+async fn wait(
+    verdict: oneshot::Receiver<Said>,
+    longer: oneshot::Receiver<Said>,
+    sent_at: Instant,
+    timeout: Duration,
+) -> Option<Result<Said, oneshot::error::RecvError>> {
+    let mut verdict = std::pin::pin!(verdict);
+    let mut longer = std::pin::pin!(longer);
+    let mut until = sent_at + timeout;
+    let mut may_be_longer = true;
+    loop {
+        tokio::select! {
+            biased;
+            said = verdict.as_mut() => return Some(said),
+            more = longer.as_mut(), if may_be_longer => {
+                may_be_longer = false;
+                if let Ok(Said::Longer(extra)) = more {
+                    until += extra.min(timeout);
+                }
+            }
+            () = tokio::time::sleep_until(until) => return None,
+        }
+    }
+}
+
+fn unavailable(why: &str) -> HookAnswer {
+    failed(FailureKind::Unavailable, why)
+}
+
+fn failed(kind: FailureKind, why: &str) -> HookAnswer {
+    HookAnswer::Failed(HookFailure {
+        kind,
+        message: why.to_owned(),
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "spans between messages need no wall time"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
