@@ -1,8 +1,8 @@
 """Callgate: every tool call of an AI agent passes a gate. This is its client for Python.
 
 `Client` registers and runs tools, and runs turns; `Approvals` decides the calls that
-wait; `SyncClient` and `SyncApprovals` are the same for code without an event loop;
-`callgate.testing` tests tools and approvers without a sidecar.
+wait; `Hooks` is asked before and after calls; `SyncClient` and `SyncApprovals` are the
+same for code without an event loop; `callgate.testing` tests tools and approvers without a sidecar.
 """
 
 from ._version import __version__
@@ -47,6 +47,8 @@ from .errors import (
     Unauthenticated,
     Unavailable,
 )
+from .hook import After, Before, EarlierHook, HookInput, HookMatcher, HookOutput, HookSpec, Injected
+from .hooks import Hooks
 from .permission import Grant, GrantCandidate, PermissionVerdict, RuleSpec
 from .permission_check import PathFact, Permission, PermissionContext
 from .registration import Registration, RegistrationState, ToolWarning
@@ -76,6 +78,7 @@ from .turns import (
     CallOutput,
     CallProgress,
     CallStateChanged,
+    HookText,
     LoopDetected,
     Run,
     ToolCall,
@@ -93,6 +96,7 @@ from .turns import (
 __all__ = [
     "TLS",
     "AcceptedCall",
+    "After",
     "AllowedServices",
     "Approval",
     "ApprovalDecision",
@@ -104,6 +108,7 @@ __all__ = [
     "Approvals",
     "Audio",
     "Backoff",
+    "Before",
     "CallCompleted",
     "CallFailed",
     "CallOutput",
@@ -126,10 +131,18 @@ __all__ = [
     "DecisionConflict",
     "DecisionOutcome",
     "DecisionRefused",
+    "EarlierHook",
     "ErrorInfo",
     "Grant",
     "GrantCandidate",
+    "HookInput",
+    "HookMatcher",
+    "HookOutput",
+    "HookSpec",
+    "HookText",
+    "Hooks",
     "Image",
+    "Injected",
     "InvalidArguments",
     "InvalidRequest",
     "Json",

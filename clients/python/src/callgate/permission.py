@@ -25,6 +25,7 @@ DecisionStage = Literal[
     "validation",
     "deny_rule",
     "safety_floor",
+    "hook",
     "ask_rule",
     "mode_block",
     "tool_check",
@@ -68,7 +69,8 @@ class PermissionVerdict:
 
     `stage` and `source` are a number as text where the sidecar is newer than this
     SDK, and empty where there is none. `segment` is the part of a command that
-    decided. `message` is for people and never text from the model.
+    decided, `hook_id` the hook that did. `message` is for people and never text from the
+    model.
     """
 
     effect: PermissionEffect | None
@@ -80,6 +82,7 @@ class PermissionVerdict:
     segment_index: int | None = None
     message: str = ""
     policy_revision: int = 0
+    hook_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

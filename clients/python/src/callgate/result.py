@@ -182,7 +182,8 @@ class CallResult:
     """How one call ended; exactly one for every call id that came in.
 
     `approval_id` is the approval that let it run or refused it; empty: nobody was
-    asked. `arguments_digest` is over the arguments that ran, or would have.
+    asked. `arguments_digest` is over the arguments that ran, or would have. Of a
+    `suppressed` result a hook keeps the content back.
     """
 
     call_id: str
@@ -199,6 +200,7 @@ class CallResult:
     truncated: bool = False
     original_bytes: int | None = None
     sanitised: bool = False
+    suppressed: bool = False
     attempts: int = 0
     timing: CallTiming | None = None
     approval_id: str = ""

@@ -20,9 +20,9 @@ from .result import CallResult, ErrorInfo, to_json
 from .tool import Risk
 
 CallState = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled"]
-TurnOutcome = Literal["completed", "cancelled", "loop_detected", "error"]
+TurnOutcome = Literal["completed", "cancelled", "aborted", "loop_detected", "error"]
 TurnState = Literal["running", "suspended", "completed"]
-RunState = Literal["active", "completed", "cancelled", "loop_detected", "error"]
+RunState = Literal["active", "completed", "cancelled", "aborted", "loop_detected", "error"]
 LoopDetector = Literal["tool_signature", "cycle", "llm", "unknown"]
 Results = Literal["at_end", "as_completed", "both"]
 OnSuspend = Literal["wait", "end"]
@@ -232,6 +232,16 @@ class TurnCompleted(TurnEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class HookText:
+    """What a hook adds to the conversation. `role` is set for a message, empty for a context."""
+
+    text: str
+    hook_id: str
+    call_id: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnResult:
     """How a turn ended.
 
@@ -241,7 +251,9 @@ class TurnResult:
         messages: What to append to the history, in the provider's form. Empty if
             no form was asked for, or the turn was cancelled.
         stop: The loop must end: do not ask the model again in this run.
-        closing_results: Set exactly if the turn was cancelled: one per call, so
+        hook_contexts: To append behind all results, in order.
+        hook_messages: The same, each in its `role`.
+        closing_results: Set exactly if the turn was cancelled or aborted: one per call, so
             that a history stays valid. Never go on with them.
         closing_messages: The same in the provider's form.
     """
@@ -256,6 +268,8 @@ class TurnResult:
     error: ErrorInfo | None = None
     closing_results: tuple[CallResult, ...] = ()
     closing_messages: tuple[dict[str, Any], ...] = ()
+    hook_contexts: tuple[HookText, ...] = ()
+    hook_messages: tuple[HookText, ...] = ()
 
     def __getitem__(self, call_id: str) -> CallResult:
         """The result of one call, a cancelled turn's included."""

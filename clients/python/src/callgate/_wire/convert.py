@@ -320,6 +320,7 @@ def call_result(message: ty.CallResult) -> CallResult:
         truncated=message.truncated,
         original_bytes=message.original_bytes if message.HasField("original_bytes") else None,
         sanitised=message.sanitised,
+        suppressed=message.suppressed,
         attempts=message.attempts,
         timing=CallTiming(
             timing.received_at_ms,

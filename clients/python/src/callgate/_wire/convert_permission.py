@@ -96,6 +96,7 @@ def verdict(message: ty.PermissionVerdict) -> pm.PermissionVerdict:
         segment_index=message.segment_index if message.HasField("segment_index") else None,
         message=message.message,
         policy_revision=message.policy_revision,
+        hook_id=message.hook_id,
     )
 
 

@@ -35,11 +35,13 @@ _DELIVERIES = {
 _OUTCOMES: dict[int, turns.TurnOutcome] = {
     tu.TURN_OUTCOME_COMPLETED: "completed",
     tu.TURN_OUTCOME_CANCELLED: "cancelled",
+    tu.TURN_OUTCOME_ABORTED: "aborted",
     tu.TURN_OUTCOME_LOOP_DETECTED: "loop_detected",
 }
 _RUN_STATES: dict[int, turns.RunState] = {
     ty.RUN_STATE_ACTIVE: "active",
     ty.RUN_STATE_CANCELLED: "cancelled",
+    ty.RUN_STATE_ABORTED: "aborted",
     ty.RUN_STATE_ERROR: "error",
     ty.RUN_STATE_LOOP_DETECTED: "loop_detected",
 }
@@ -184,6 +186,15 @@ def turn_result(turn_id: str, message: tu.TurnCompleted) -> turns.TurnResult:
         error=error_info(message.error) if message.HasField("error") else None,
         closing_results=tuple(call_result(item) for item in closing.results),
         closing_messages=messages(closing.provider_messages),
+        hook_contexts=tuple(
+            turns.HookText(item.text, item.hook_id, item.call_id) for item in message.additional_contexts
+        ),
+        hook_messages=tuple(
+            turns.HookText(
+                item.text, item.hook_id, item.call_id, enum_name(ty.MessageRole, item.role, "MESSAGE_ROLE_", "user")
+            )
+            for item in message.injected_messages
+        ),
     )
 
 

@@ -1,0 +1,276 @@
+"""What hooks are asked, and what they may say.
+
+Plain data. What several hooks mean together, the sidecar decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Union
+
+from .permission import Mode
+from .result import CallResult, ErrorInfo, ToolResult
+from .tool import Kind, Risk
+
+HookPoint = Literal["before_tool_call", "after_tool_call", "after_tool_failure"]
+OnFailure = Literal["deny", "ask", "ignore"]
+BeforeSays = Literal["proceed", "allow", "ask", "defer", "deny", "abort"]
+AfterSays = Literal["proceed", "stop", "abort"]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierHook:
+    """What a hook said that was asked about the same call before this one.
+
+    `status` is "answered" or how it failed; `says` what it said or counts as.
+    """
+
+    hook_id: str
+    status: str
+    says: str
+    modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HookInput:
+    """What a hook is asked about.
+
+    Attributes:
+        timestamp_ms: When the sidecar asked, in Unix time.
+        cwd: The session's working directory. Empty: none was set.
+        tool_name: The tool as the model named it.
+        tool_args: The arguments as hooks before this one left them; after a call,
+            as it ran. None: they are no JSON object.
+        tool_args_json: The same as text.
+        risk: None: there is no tool of that name.
+        kind: None: there is no tool of that name.
+        tool_digest: Of the tool's definition. Empty: there is no tool of that name.
+        validation: What is wrong with the call so far. A hook may mend it.
+        earlier: What hooks before this one said.
+        result: Set after a call only.
+        attempt: From 1; after a crash of the sidecar it may ask again.
+    """
+
+    hook_id: str
+    point: HookPoint
+    timestamp_ms: int
+    session_id: str
+    run_id: str
+    turn_id: str
+    batch_id: str
+    call_id: str
+    tool_name: str
+    tool_args: Mapping[str, Any] | None
+    tool_args_json: bytes = b""
+    root_session_id: str = ""
+    cwd: str = ""
+    mode: Mode | None = None
+    risk: Risk | None = None
+    kind: Kind | None = None
+    tool_digest: bytes = b""
+    validation: ErrorInfo | None = None
+    earlier: tuple[EarlierHook, ...] = ()
+    result: CallResult | None = None
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HookOutput:
+    """What a hook says before a call, field by field. Returning None changes nothing.
+
+    Attributes:
+        permission_decision: None: no opinion.
+        permission_decision_reason: Of a denial for the user and the model, of an ask
+            for the approver.
+        modified_args: The whole new arguments. None: unchanged.
+        additional_context: For the conversation, at most 10 000 characters.
+        suppress_output: The model sees a placeholder in place of the result.
+    """
+
+    permission_decision: Literal["allow", "deny", "ask"] | None = None
+    permission_decision_reason: str | None = None
+    modified_args: Mapping[str, Any] | None = None
+    additional_context: str | None = None
+    suppress_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a hook says before a call. Made by the methods named as what they say."""
+
+    says: BeforeSays
+    args: Mapping[str, Any] | None = None
+    context: str = ""
+    suppress: bool = False
+    reason: str = ""
+    reason_for_model: str = ""
+    result: ToolResult | None = None
+
+    @classmethod
+    def proceed(cls, args: Mapping[str, Any] | None = None, *, context: str = "", suppress: bool = False) -> Before:
+        """No opinion. `args` replace the arguments as a whole."""
+        return cls("proceed", args, context, suppress)
+
+    @classmethod
+    def allow(cls, args: Mapping[str, Any] | None = None, *, context: str = "", suppress: bool = False) -> Before:
+        """Lifts an ask that comes from mode, risk or the tool's check, and no other."""
+        return cls("allow", args, context, suppress)
+
+    @classmethod
+    def ask(cls, reason: str = "", args: Mapping[str, Any] | None = None, *, context: str = "") -> Before:
+        """An approver must be asked, and sees `reason`."""
+        return cls("ask", args, context, reason=reason)
+
+    @classmethod
+    def defer(cls, reason: str = "", args: Mapping[str, Any] | None = None, *, context: str = "") -> Before:
+        """Waits for an approver, also where none is expected. No further hook is asked."""
+        return cls("defer", args, context, reason=reason)
+
+    @classmethod
+    def deny(cls, reason: str = "", *, result: ToolResult | None = None, context: str = "") -> Before:
+        """Does not run. `result` stands in the tool's place, an error or not."""
+        return cls("deny", context=context, reason=reason, result=result)
+
+    @classmethod
+    def abort(cls, reason: str = "") -> Before:
+        """Ends the run; nothing of the batch runs."""
+        return cls("abort", reason=reason)
+
+    def replaced(self, **changes: Any) -> Before:
+        """The same with other fields."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A message for the conversation, behind all results of the batch."""
+
+    text: str
+    role: Literal["user", "system"] = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """What a hook says after a call. Made by the methods named as what they say."""
+
+    says: AfterSays
+    result: ToolResult | None = None
+    messages: tuple[Injected, ...] = ()
+    context: str = ""
+    suppress: bool = False
+    reason: str = ""
+
+    @classmethod
+    def proceed(
+        cls,
+        result: ToolResult | None = None,
+        *,
+        messages: Sequence[Injected] = (),
+        context: str = "",
+        suppress: bool = False,
+    ) -> After:
+        """Goes on. `result` takes the place of the tool's; an error stays an error."""
+        return cls("proceed", result, tuple(messages), context, suppress)
+
+    @classmethod
+    def stop(
+        cls,
+        reason: str = "",
+        *,
+        result: ToolResult | None = None,
+        messages: Sequence[Injected] = (),
+        context: str = "",
+    ) -> After:
+        """Keeps the result, and ends the loop after this turn."""
+        return cls("stop", result, tuple(messages), context, reason=reason)
+
+    @classmethod
+    def abort(cls, reason: str = "") -> After:
+        """Ends the run."""
+        return cls("abort", reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class HookMatcher:
+    """For which calls a hook is asked. All that are given must hold; what cannot be told holds.
+
+    Attributes:
+        tools: Names or globs.
+        risks: Risks of tools.
+        kinds: Kinds of tools.
+        rules: As in permissions, `Tool(spec)`; one must mean the call.
+        arguments: Pointers to arguments that must be there.
+    """
+
+    tools: Sequence[str] = ()
+    risks: Sequence[Risk] = ()
+    kinds: Sequence[Kind] = ()
+    rules: Sequence[str] = ()
+    arguments: Sequence[str] = ()
+
+
+BeforeAnswer = Union[Before, HookOutput, Mapping[str, Any], None]
+BeforeHandler = Callable[[HookInput], Union[BeforeAnswer, Awaitable[BeforeAnswer]]]
+AfterHandler = Callable[[HookInput], Union[After, Awaitable[Union[After, None]], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class HookSpec:
+    """One hook of this process, as the sidecar is told of it.
+
+    Attributes:
+        timeout: Seconds for an answer, from each question.
+        on_failure: What a failure before a call means.
+        withhold_on_failure: After a call, a failure keeps the result back.
+        observe: Only told; what it answers does not count.
+    """
+
+    hook_id: str
+    points: tuple[HookPoint, ...]
+    order: int = 0
+    matcher: HookMatcher = field(default_factory=HookMatcher)
+    timeout: float = 5.0
+    on_failure: OnFailure = "deny"
+    withhold_on_failure: bool = False
+    observe: bool = False
+    description: str = ""
+
+
+def before_of(answer: Any) -> Before:
+    """What a handler returned, as one thing.
+
+    Raises:
+        TypeError, ValueError: It returned something else.
+    """
+    if answer is None:
+        return Before.proceed()
+    if isinstance(answer, Before):
+        return answer
+    if isinstance(answer, Mapping):
+        answer = HookOutput(**answer)
+    if not isinstance(answer, HookOutput):
+        raise TypeError(f"a hook before a call must return Before, HookOutput or None, not {type(answer).__name__}")
+    says = answer.permission_decision or "proceed"
+    if says not in ("proceed", "allow", "deny", "ask"):
+        raise ValueError(f"permission_decision must be allow, deny, ask or None, not {says!r}")
+    return Before(
+        says,
+        answer.modified_args,
+        answer.additional_context or "",
+        answer.suppress_output,
+        answer.permission_decision_reason or "",
+    )
+
+
+def after_of(answer: Any) -> After:
+    """What a handler returned, as one thing.
+
+    Raises:
+        TypeError: It returned something else.
+    """
+    if answer is None:
+        return After.proceed()
+    if not isinstance(answer, After):
+        raise TypeError(f"a hook after a call must return After or None, not {type(answer).__name__}")
+    return answer

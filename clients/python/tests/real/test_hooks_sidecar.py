@@ -1,0 +1,236 @@
+"""Hooks in Python with the real sidecar: the examples of a pre-tool-use hook, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from callgate import After, Before, Client, HookInput, HookOutput, Hooks, Injected, ToolCall, ToolResult
+from callgate.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from conftest import Sidecar
+
+SHELL = "shell"
+
+
+def hooks_of(sidecar: Sidecar) -> Hooks:
+    return Hooks(sidecar.control_endpoint)
+
+
+def echo(text: str = "", path: str = "", timeout: int = 0) -> str:
+    """Says what it got."""
+    return json.dumps({"text": text, "path": path, "timeout": timeout})
+
+
+async def with_tools(sidecar: Sidecar, *names: str, risk: Any = "safe") -> Client:
+    client = sidecar.client(executor_name="tools")
+    for name in names:
+        client.tool(name=name, risk=risk, kind="read")(echo)
+    await client.start()
+    await client.wait_ready(10)
+    return client
+
+
+async def run(client: Client, tool: str, **arguments: Any) -> Any:
+    call = ToolCall("c", tool, json.dumps(arguments))
+    return await client.run_turn(os.urandom(4).hex(), [call])
+
+
+async def test_every_call_is_logged_and_allowed(own_sidecar: Sidecar) -> None:
+    seen: list[HookInput] = []
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call
+    async def log_all(asked: HookInput) -> HookOutput:
+        seen.append(asked)
+        return HookOutput(permission_decision="allow")
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        client = await with_tools(own_sidecar, "read", risk="sensitive")
+        async with client:
+            result = await run(client, "read", text="x")
+    assert json.loads(result["c"].text)["text"] == "x"
+    assert [(one.tool_name, one.tool_args, one.risk) for one in seen] == [("read", {"text": "x"}, "sensitive")]
+
+
+async def test_some_tools_are_blocked(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call
+    def block(asked: HookInput) -> HookOutput:
+        if asked.tool_name in (SHELL, "bash"):
+            reason = f"Tool '{asked.tool_name}' is not permitted in this environment"
+            return HookOutput(permission_decision="deny", permission_decision_reason=reason)
+        return HookOutput(permission_decision="allow")
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, SHELL, "read") as client:
+            denied = await run(client, SHELL)
+            allowed = await run(client, "read")
+    assert denied["c"].error.code == "tool_denied_by_hook"
+    assert denied["c"].error.message == "Tool 'shell' is not permitted in this environment"
+    assert allowed["c"].outcome == "success"
+
+
+async def test_arguments_are_modified(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call(tools=[SHELL])
+    def default_timeout(asked: HookInput) -> dict[str, Any]:
+        args = dict(asked.tool_args or {})
+        return {"permission_decision": "allow", "modified_args": {**args, "timeout": args.get("timeout", 30_000)}}
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, SHELL) as client:
+            result = await run(client, SHELL, text="ls")
+    assert json.loads(result["c"].text) == {"text": "ls", "path": "", "timeout": 30_000}
+
+
+async def test_files_stay_inside_directories(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+    allowed = ("/srv/projects", "/tmp")
+
+    @hooks.before_tool_call(tools=["read_file", "write_file"])
+    def confine(asked: HookInput) -> HookOutput | None:
+        path = os.path.normpath((asked.tool_args or {}).get("path", ""))
+        if any(os.path.commonpath([path, folder]) == folder for folder in allowed if path.startswith("/")):
+            return None
+        return HookOutput(permission_decision="deny", permission_decision_reason=f"Access to '{path}' is not permitted")
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "read_file") as client:
+            inside = await run(client, "read_file", path="/tmp/x")
+            outside = await run(client, "read_file", path="/tmpx")
+    assert inside["c"].outcome == "success"
+    assert outside["c"].error.message == "Access to '/tmpx' is not permitted"
+
+
+async def test_verbose_output_is_suppressed(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call
+    def quiet(asked: HookInput) -> HookOutput:
+        return HookOutput("allow", suppress_output=asked.tool_name in ("list_directory", "search_files"))
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "list_directory") as client:
+            result = await run(client, "list_directory", text="long")
+    assert result["c"].suppressed
+    assert "long" not in result["c"].text
+
+
+async def test_a_context_is_added(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call(tools=["query_database"])
+    def remind(asked: HookInput) -> HookOutput:
+        return HookOutput("allow", additional_context="This database speaks PostgreSQL.")
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "query_database") as client:
+            result = await run(client, "query_database")
+    assert [(one.text, one.hook_id) for one in result.hook_contexts] == [("This database speaks PostgreSQL.", "remind")]
+
+
+async def test_a_hook_is_an_object_with_methods_before_and_after(own_sidecar: Sidecar) -> None:
+    class Audit:
+        async def before_tool_call(self, asked: HookInput) -> Before:
+            return (
+                Before.deny("not twice", result=ToolResult.of("cached")) if asked.tool_name == "a" else Before.proceed()
+            )
+
+        def after_tool_call(self, asked: HookInput) -> After:
+            assert asked.result is not None
+            return After.stop(result=ToolResult.of("polished"), messages=[Injected("that will do")])
+
+    hooks = hooks_of(own_sidecar)
+    hooks.add(Audit(), hook_id="audit")
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "a", "b") as client:
+            cached = await run(client, "a")
+            polished = await run(client, "b")
+    assert (cached["c"].text, cached["c"].not_executed_reason) == ("cached", "answered_by_hook")
+    assert polished["c"].text == "polished"
+    assert (polished.stop, polished.stop_reason) == (True, "hook")
+    assert [(one.role, one.text) for one in polished.hook_messages] == [("user", "that will do")]
+
+
+async def test_defer_waits_for_an_approver_and_abort_ends_the_run(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call
+    def decide(asked: HookInput) -> Before:
+        return Before.defer("look at it") if asked.tool_name == "a" else Before.abort("enough")
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "a", "b") as client:
+            aborted = await run(client, "b")
+            waiting = asyncio.ensure_future(run(client, "a"))
+            async with own_sidecar.approver() as approver, approver.watch() as watch:
+                async for update in watch:
+                    if update.approvals:
+                        await approver.deny(update.approvals[0])
+                        break
+            denied = await waiting
+    assert (aborted.outcome, aborted.run.state) == ("aborted", "aborted")
+    assert aborted["c"].error.code == "run_aborted"
+    assert denied["c"].error.code == "tool_denied_by_user"
+
+
+async def test_a_handler_that_raises_or_says_nonsense_has_failed(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call
+    def broken(asked: HookInput) -> Any:
+        if asked.tool_name == "a":
+            raise RuntimeError("broken")
+        return "yes"
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "a", "b") as client:
+            for tool in ("a", "b"):
+                assert (await run(client, tool))["c"].error.code == "hook_failed"
+
+
+async def test_hooks_come_back_after_the_sidecar_did(own_sidecar: Sidecar) -> None:
+    asked = asyncio.Event()
+    hooks = Hooks(own_sidecar.control_endpoint, backoff=own_sidecar.client()._backoff)
+
+    @hooks.before_tool_call
+    async def note(_: HookInput) -> None:
+        asked.set()
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        await asyncio.to_thread(own_sidecar.restart, signal.SIGKILL)
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "a") as client:
+            await run(client, "a")
+    assert asked.is_set()
+
+
+async def test_a_hook_that_cannot_be_is_refused_at_once(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.before_tool_call(tools=["a("])
+    def never(_: HookInput) -> None:
+        return None
+
+    async with hooks:
+        with pytest.raises(InvalidRequest, match="never"):
+            await hooks.wait_ready(10)
