@@ -5,11 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use callgate::gate::hooks::{AfterAction, AfterVerdict, BeforeAction, FailureKind, Point};
 use callgate::gate::ids::{CallIndex, InstanceId};
 use callgate::gate::record::DispatchIntent;
 use callgate::gate::turn::{CancelScope, Proof, RejectReason, Reply};
 
 use crate::turn_machine::drive::{Turn, paper, text};
+use crate::turn_machine::hooking::{hook, list, rewrites, says};
 
 /// A name, and what happens under it.
 type Scenario = (&'static str, fn() -> Turn);
@@ -24,6 +26,9 @@ const SCENARIOS: &[Scenario] = &[
     ("a_turn_is_taken_up_after_a_restart", restarted_turn),
     ("a_tool_ends_the_run", stop_flag),
     ("a_turn_runs_out_of_time", turn_timeout),
+    ("hooks_rewrite_park_and_deny", hooks_before),
+    ("a_hook_aborts_the_run", hook_aborts),
+    ("hooks_look_at_results_one_at_a_time", hooks_after),
 ];
 
 fn three_calls() -> Turn {
@@ -194,6 +199,51 @@ fn turn_timeout() -> Turn {
     turn.accepted("a", 1);
     turn.due();
     turn.due();
+    turn
+}
+
+fn hooks_before() -> Turn {
+    let calls = [
+        ("a", "read", "{\"n\":1}"),
+        ("b", "write", "{}"),
+        ("c", "nothing", "{}"),
+    ];
+    let mut turn = paper(&calls).lay();
+    let points = [Point::BeforeToolCall];
+    turn.hooks = list(vec![hook("one", 1, &points), hook("two", 2, &points)]);
+    turn.start();
+    turn.later(3).hook_says(1, rewrites("{\"n\":2}"));
+    turn.later(3).hook_says(2, says(BeforeAction::Allow));
+    turn.later(3).hook_says(3, says(BeforeAction::Defer));
+    turn.later(3).hook_fails(4, FailureKind::Timeout);
+    turn.later(50).cancel(CancelScope::Turn, 0);
+    turn
+}
+
+fn hook_aborts() -> Turn {
+    let mut turn = paper(&[("a", "read", "{}"), ("b", "read", "{}")]).lay();
+    turn.hooks = list(vec![hook("one", 1, &[Point::BeforeToolCall])]);
+    turn.start();
+    turn.later(3).hook_says(1, says(BeforeAction::Proceed));
+    turn.later(3).hook_says(2, says(BeforeAction::Abort));
+    turn
+}
+
+fn hooks_after() -> Turn {
+    let mut turn = paper(&[("a", "write", "{}"), ("b", "read", "{}")]).lay();
+    let points = [Point::AfterToolCall, Point::TurnFinished];
+    turn.hooks = list(vec![hook("one", 1, &points)]);
+    turn.start();
+    turn.claimed(&["a", "b"]);
+    turn.later(5).answered("a", 1);
+    turn.answered("b", 1);
+    let stops = AfterVerdict {
+        action: AfterAction::Stop,
+        context: "that will do".to_owned(),
+        ..AfterVerdict::default()
+    };
+    turn.later(3).hook_says_after(1, stops);
+    turn.later(3).hook_says_after(2, AfterVerdict::default());
     turn
 }
 
