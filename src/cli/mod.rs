@@ -5,6 +5,8 @@
 
 mod approval_text;
 mod approvals;
+mod audit;
+mod audit_verify;
 mod call;
 mod client;
 mod config_show;
@@ -59,6 +61,9 @@ enum Command {
     /// See sessions, change their mode, take grants back.
     #[command(subcommand)]
     Sessions(sessions::Sessions),
+    /// Read, follow, export and verify the record of what happened.
+    #[command(subcommand)]
+    Audit(audit::Audit),
     /// Ask whether the sidecar serves.
     Health(health::Health),
     /// Show what is configured.
@@ -135,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Turn(command) => command.run(),
         Command::Approvals(command) => command.run(),
         Command::Sessions(command) => command.run(),
+        Command::Audit(command) => command.run(),
         Command::Health(command) => command.run(),
         Command::Config(ConfigCommand::Show(command)) => command.run(),
         Command::Rules(command) => command.run(),

@@ -23,11 +23,18 @@ use crate::gate::registry::Registry;
 use crate::gate::tool::{self, Tool, ToolRules};
 use crate::server::access::{Gatekeeper, load_tokens, private_dir, read_or_make_secret};
 use crate::server::{
-    Approvals, Desk, DeskParts, Drain, Executors, HEALTH_NAMES, Happenings, HookSessions, Hooks,
-    Info, Listener, Policy, Served, Services, SessionsApi, Tools, Turns, listen_tcp, listen_unix,
-    socket_paths,
+    Approvals, Audit, Desk, DeskParts, Drain, Executors, HEALTH_NAMES, Happenings, HookSessions,
+    Hooks, Info, Listener, Policy, Served, Services, SessionsApi, Tools, Turns, listen_tcp,
+    listen_unix, socket_paths,
 };
+use crate::store::audit::AuditOptions;
+use crate::store::signer::Signer;
 use crate::store::{Restored, SharedStore, SqliteOptions, SqliteStore, TurnFilter};
+
+/// The store, in the data directory.
+pub(super) const STORE_FILE: &str = "callgate.db";
+/// The key that signs the audit's heads, in the data directory.
+pub(super) const AUDIT_KEY_FILE: &str = "audit.key";
 
 /// How long tasks may take to end after everything was told to.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
@@ -52,11 +59,10 @@ struct StoreJournal {
 }
 
 impl RegistryJournal for StoreJournal {
-    fn write(&self, record: Record) {
+    fn write(&self, records: &[Record]) {
         // A full queue takes it all the same, after what is there.
-        let record = std::slice::from_ref(&record);
-        if self.store.append(record).is_err() {
-            drop(self.store.commit(record));
+        if self.store.append(records).is_err() {
+            drop(self.store.commit(records));
         }
     }
 }
@@ -71,7 +77,11 @@ impl Sidecar {
             .map_err(|error| error.to_string())?;
         let tokens =
             load_tokens(&config.data_dir.join("tokens")).map_err(|error| error.to_string())?;
-        let (store, restored) = open_store(&config.data_dir)?;
+        let audit = audit_options(&config)?;
+        let mut audit_keys = config.trusted_keys().map_err(|error| error.to_string())?;
+        let present = audit.signer.as_ref().map(|signer| signer.public_key());
+        audit_keys.splice(0..0, present);
+        let (store, restored) = open_store(&config.data_dir, audit)?;
         let mint = Arc::new(Mint::new());
         let tasks = Tasks::new();
         let mode = config.mode().map_err(|error| error.to_string())?;
@@ -104,7 +114,7 @@ impl Sidecar {
             tasks: tasks.clone(),
             settings: Settings {
                 diagnosis: diagnosis_endpoint(&config.loops.diagnosis, &ProcessEnvironment)?,
-                ..settings(&config)
+                ..settings(&config, audit_keys)
             },
             permissions,
             rules: book,
@@ -157,6 +167,10 @@ impl Sidecar {
             policy: Policy {
                 engine: engine.clone(),
             },
+            audit: Audit {
+                engine: engine.clone(),
+                tasks: tasks.clone(),
+            },
             info: Info {
                 engine: engine.clone(),
                 config: Arc::new(config.clone()),
@@ -171,6 +185,7 @@ impl Sidecar {
             gatekeeper,
             config.server.clone(),
             config.limits.clone(),
+            engine.clone(),
             tasks.clone(),
         );
         let places = listen(&config, &served).await?;
@@ -252,9 +267,30 @@ async fn tell_health(health: &HealthReporter, serving: bool) {
     health.set_service_status("", status).await;
 }
 
-fn open_store(dir: &Path) -> Result<(SharedStore, Restored), String> {
-    let path = dir.join("callgate.db");
-    let (store, restored) = SqliteStore::open(&path, SqliteOptions::default())
+/// How the audit is kept, and who signs it.
+fn audit_options(config: &Config) -> Result<AuditOptions, String> {
+    let signer = Signer::open(&config.data_dir.join(AUDIT_KEY_FILE));
+    let signer = signer.map_err(|error| format!("the audit's key: {error}"))?;
+    let set = &config.audit;
+    let file = Some(set.checkpoint_file.clone()).filter(|file| !file.as_os_str().is_empty());
+    Ok(AuditOptions {
+        enabled: set.enabled,
+        segment_bytes_max: set.segment_bytes_max,
+        segment_records_max: set.segment_records_max,
+        checkpoint_records: set.checkpoint_records,
+        checkpoint_interval: Duration::from_secs(set.checkpoint_secs),
+        checkpoint_file: file,
+        signer: Some(Arc::new(signer)),
+    })
+}
+
+fn open_store(dir: &Path, audit: AuditOptions) -> Result<(SharedStore, Restored), String> {
+    let path = dir.join(STORE_FILE);
+    let options = SqliteOptions {
+        audit,
+        ..SqliteOptions::default()
+    };
+    let (store, restored) = SqliteStore::open(&path, options)
         .map_err(|error| format!("{error}: `{}`", path.display()))?;
     Ok((Arc::new(store), restored))
 }
@@ -344,7 +380,7 @@ async fn take_up(
         .map_err(|error| error.to_string())
 }
 
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config, audit_keys: Vec<[u8; 32]>) -> Settings {
     const HOUR_MS: u64 = 3_600_000;
     let attach_ms = u64::from(config.retention.attach_hours) * HOUR_MS;
     Settings {
@@ -356,6 +392,8 @@ fn settings(config: &Config) -> Settings {
         snapshot_keep_ms: attach_ms,
         attach_ms,
         turns_keep_ms: u64::from(config.retention.turns_days) * 24 * HOUR_MS,
+        audit_keys,
+        audit_keep_ms: u64::from(config.retention.audit_days) * 24 * HOUR_MS,
         cancel_grace_ms: config.turn.cancel_grace_ms,
         batch_policy: config.approvals.batch_policy,
         approvers: config.approvals.approvers,

@@ -186,6 +186,7 @@ impl Tools {
             has_permission_check: false,
             loop_exempt: false,
             loop_key: Vec::new(),
+            secret_pointers: Vec::new(),
             services: Vec::new(),
             version: String::new(),
             annotations: Bytes::new(),

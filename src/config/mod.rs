@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::approval::BatchPolicy;
+use crate::gate::audit::parse_hex;
 use crate::gate::ids::OwnerName;
 use crate::gate::limits::Limits;
 use crate::gate::permission::{Aliases, Mode};
@@ -83,6 +84,8 @@ pub struct Config {
     pub loops: LoopConfig,
     /// The streams of executors.
     pub stream: StreamConfig,
+    /// How the audit is kept.
+    pub audit: AuditConfig,
     /// How long things are kept.
     pub retention: RetentionConfig,
     /// What is logged.
@@ -229,6 +232,30 @@ pub struct RetentionConfig {
     pub turns_days: u32,
     /// How long a repeated turn id finds its turn, in hours. Default 24. Zero is refused.
     pub attach_hours: u32,
+    /// Audit records, in days; whole segments only. Default 365. Zero is refused.
+    pub audit_days: u32,
+}
+
+/// How the audit is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditConfig {
+    /// Record at all. Default true.
+    pub enabled: bool,
+    /// Most bytes of a segment, which is what is dropped whole when it is old. Default 256 MiB. Zero is
+    /// refused.
+    pub segment_bytes_max: u64,
+    /// Most records of a segment. Default 1 000 000. Zero is refused.
+    pub segment_records_max: u64,
+    /// Records after which the chain's head is signed. Default 10 000. Zero is refused.
+    pub checkpoint_records: u64,
+    /// How long records stay unsigned at most, in seconds. Default 60. Zero is refused.
+    pub checkpoint_secs: u64,
+    /// A file to which signed heads are appended, best on another machine's disk. Default: none.
+    pub checkpoint_file: PathBuf,
+    /// Public keys, 64 hexadecimal digits each, whose signatures hold beside those of the present key.
+    /// Default none.
+    pub trusted_keys: Vec<String>,
 }
 
 /// What is logged, to standard error.
@@ -264,6 +291,7 @@ impl Default for Config {
             turn: TurnConfig::default(),
             loops: LoopConfig::default(),
             stream: StreamConfig::default(),
+            audit: AuditConfig::default(),
             retention: RetentionConfig::default(),
             log: LogConfig::default(),
             limits: Limits::default(),
@@ -350,6 +378,21 @@ impl Default for RetentionConfig {
         Self {
             turns_days: 30,
             attach_hours: 24,
+            audit_days: 365,
+        }
+    }
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            segment_bytes_max: 256 << 20,
+            segment_records_max: 1_000_000,
+            checkpoint_records: 10_000,
+            checkpoint_secs: 60,
+            checkpoint_file: PathBuf::new(),
+            trusted_keys: Vec::new(),
         }
     }
 }
@@ -392,6 +435,11 @@ impl Config {
                 "retention.attach_hours",
                 u64::from(self.retention.attach_hours),
             ),
+            ("retention.audit_days", u64::from(self.retention.audit_days)),
+            ("audit.segment_bytes_max", self.audit.segment_bytes_max),
+            ("audit.segment_records_max", self.audit.segment_records_max),
+            ("audit.checkpoint_records", self.audit.checkpoint_records),
+            ("audit.checkpoint_secs", self.audit.checkpoint_secs),
             (
                 "server.keepalive_interval_ms",
                 self.server.keepalive_interval_ms,
@@ -408,7 +456,23 @@ impl Config {
         self.loops.check()?;
         self.hooks.built_in(&self.permissions.aliases)?;
         self.hooks.required()?;
+        self.trusted_keys()?;
         Ok(())
+    }
+
+    /// Public keys whose checkpoints hold beside those of the present key.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfRange`]: a text is no key.
+    pub fn trusted_keys(&self) -> Result<Vec<[u8; 32]>, ConfigError> {
+        let keys = self.audit.trusted_keys.iter();
+        let parsed = keys.map(|key| parse_hex::<32>(key));
+        parsed.collect::<Option<_>>().ok_or_else(|| {
+            out_of_range(
+                "audit.trusted_keys",
+                "must be keys of 64 hexadecimal digits each",
+            )
+        })
     }
 
     /// The mode of every session.

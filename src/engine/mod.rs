@@ -6,6 +6,7 @@
 mod analyser;
 mod approval_verbs;
 mod approvals;
+mod audit;
 mod diagnoser;
 mod events;
 mod explain;
@@ -54,6 +55,7 @@ use crate::store::SharedStore;
 
 use analyser::Analyser;
 use approvals::Approvals;
+use audit::Refusals;
 use events::Events;
 use runs::Runs;
 use sessions::Sessions;
@@ -63,6 +65,7 @@ use turns::Turns;
 pub use crate::store::TurnFilter;
 pub use approval_verbs::Watching;
 pub use approvals::{Changes, Place, ShownApproval, Wanted};
+pub use audit::{AuditAsk, AuditRow, AuditSlice, Range, Report};
 pub use diagnoser::DiagnosisEndpoint;
 pub use events::{EventRecord, Happened, Heard, Listener};
 pub use explain::{Asked, Explained, ExplainedPart, Explanation, Question};
@@ -95,6 +98,10 @@ pub struct Settings {
     pub attach_ms: u64,
     /// How long ended turns are kept, in milliseconds.
     pub turns_keep_ms: u64,
+    /// How long audit records are kept, in milliseconds.
+    pub audit_keep_ms: u64,
+    /// Public keys whose signatures under the audit hold; the first is that of the present signer.
+    pub audit_keys: Vec<[u8; 32]>,
     /// Grace of a cancellation that names none, in milliseconds.
     pub cancel_grace_ms: u32,
     /// What happens while calls wait, where neither turn nor session says so.
@@ -204,6 +211,7 @@ pub struct Engine {
     snapshots: Snapshots,
     permissions: ArcSwap<Permissions>,
     rules: RuleBook,
+    refusals: Refusals,
     analyser: Arc<Analyser>,
     hooks: Arc<dyn HookDesk>,
     draining: AtomicBool,
@@ -262,6 +270,7 @@ impl Engine {
             permissions: ArcSwap::from_pointee(parts.permissions),
             rules: parts.rules,
             hooks: parts.hooks,
+            refusals: Refusals::default(),
             analyser: Arc::new(Analyser::new(CommandSubject::read, analyser::BUDGET)),
             draining: AtomicBool::new(false),
             history: AtomicBool::new(false),

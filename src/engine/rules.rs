@@ -65,6 +65,7 @@ impl Engine {
     /// Puts rules and mode in place. Everything that waits is decided again.
     pub fn set_permissions(&self, permissions: Permissions) {
         let revision = permissions.policy.revision();
+        self.note_policy(&permissions);
         self.permissions.store(Arc::new(permissions));
         self.events.policy_changed(revision);
         for turn in self.turns.running_turns(None) {

@@ -3,6 +3,8 @@
 //! Each verb may be called at the same time as itself and as any other. Never ends a run of which it
 //! cannot write the end down.
 
+use std::sync::Arc;
+
 use super::verbs::{answer, deliver};
 use super::{Engine, EngineError};
 use crate::gate::event::{RunState, RunSummary};
@@ -20,6 +22,7 @@ impl Engine {
         &self,
         session: &SessionId,
         run: &RunId,
+        by: &Arc<str>,
     ) -> Result<RunSummary, EngineError> {
         let (summary, running) = self.find_run(session, run).await?;
         if summary.state != RunState::Active {
@@ -33,8 +36,8 @@ impl Engine {
         self.close_run(
             summary,
             RunState::Completed,
-            "",
-            "ended by the orchestrator",
+            ("", "ended by the orchestrator"),
+            by,
         )
         .await
     }
@@ -49,6 +52,7 @@ impl Engine {
         run: &RunId,
         reason: String,
         grace_ms: Option<u32>,
+        by: &Arc<str>,
     ) -> Result<RunSummary, EngineError> {
         let (summary, _) = self.find_run(session, run).await?;
         if summary.state != RunState::Active {
@@ -59,7 +63,12 @@ impl Engine {
             false => reason,
         };
         let closed = self
-            .close_run(summary, RunState::Cancelled, "tool_cancelled", &reason)
+            .close_run(
+                summary,
+                RunState::Cancelled,
+                ("tool_cancelled", &reason),
+                by,
+            )
             .await?;
         let cancel = Cancel {
             scope: CancelScope::Run,
@@ -93,8 +102,8 @@ impl Engine {
         &self,
         summary: RunSummary,
         state: RunState,
-        code: &str,
-        reason: &str,
+        (code, reason): (&str, &str),
+        by: &Arc<str>,
     ) -> Result<RunSummary, EngineError> {
         let closed = RunSummary {
             state,
@@ -103,7 +112,8 @@ impl Engine {
             ended_at: Some(self.now()),
             ..summary
         };
-        answer(self.store.commit(&[Record::RunEnded(closed.clone())])).await?;
+        let records = [Record::By(by.clone()), Record::RunEnded(closed.clone())];
+        answer(self.store.commit(&records)).await?;
         self.runs.set(&closed);
         Ok(closed)
     }

@@ -93,6 +93,7 @@ impl Engine {
         &self,
         id: Option<SessionId>,
         settings: SessionSettings,
+        by: &Arc<str>,
     ) -> Result<Arc<Session>, EngineError> {
         let id = id.unwrap_or_else(|| SessionId::trusted(self.mint.id()));
         match self.find_session(&id).await {
@@ -102,7 +103,7 @@ impl Engine {
         }
         let mut record = SessionRecord::new(id, self.now());
         record.settings = settings;
-        self.make(None, record).await
+        self.make(None, record, by).await
     }
 
     /// Makes a child of a session.
@@ -116,6 +117,7 @@ impl Engine {
         id: Option<SessionId>,
         settings: SessionSettings,
         inherits_grants: bool,
+        by: &Arc<str>,
     ) -> Result<Arc<Session>, EngineError> {
         let parent = self.find_session(parent).await?;
         let above = parent.state().record.clone();
@@ -146,27 +148,29 @@ impl Engine {
         };
         if above.version == 1 {
             // A parent that was never set would not be found again after a restart.
-            self.write(parent.state().record.clone()).await?;
+            self.write(parent.state().record.clone(), by).await?;
         }
-        self.make(Some(parent), record).await
+        self.make(Some(parent), record, by).await
     }
 
     async fn make(
         &self,
         parent: Option<Arc<Session>>,
         record: SessionRecord,
+        by: &Arc<str>,
     ) -> Result<Arc<Session>, EngineError> {
         let session = Session::new(parent, stored(record.clone()));
         self.check_settings(&session, &record.settings)?;
-        self.write(record).await?;
+        self.write(record, by).await?;
         let session = self.sessions.insert(session);
         self.events.session_changed(&session);
         Ok(session)
     }
 
-    async fn write(&self, record: SessionRecord) -> Result<(), EngineError> {
+    async fn write(&self, record: SessionRecord, by: &Arc<str>) -> Result<(), EngineError> {
         self.sessions.note_kept();
-        answer(self.store.commit(&[Record::SessionPut(Arc::new(record))])).await
+        let records = [Record::By(by.clone()), Record::SessionPut(Arc::new(record))];
+        answer(self.store.commit(&records)).await
     }
 
     fn check_settings(
@@ -220,6 +224,7 @@ impl Engine {
         id: &SessionId,
         version: Option<u32>,
         settings: SessionSettings,
+        by: &Arc<str>,
     ) -> Result<SessionChange, EngineError> {
         let session = self.find_session(id).await?;
         let changing = session.changing.lock().await;
@@ -234,7 +239,7 @@ impl Engine {
         record.settings.take(settings);
         record.version = record.version.saturating_add(1);
         record.updated_at = self.now();
-        self.write(record.clone()).await?;
+        self.write(record.clone(), by).await?;
         session.put(record);
         session.use_now(self.now());
         drop(changing);
@@ -255,10 +260,11 @@ impl Engine {
         &self,
         id: &SessionId,
         reason: &str,
+        by: &Arc<str>,
     ) -> Result<Arc<Session>, EngineError> {
         let session = self.find_session(id).await?;
         for member in self.descendants(&session).await? {
-            self.close_one(&member, reason).await?;
+            self.close_one(&member, reason, by).await?;
         }
         Ok(session)
     }
@@ -276,7 +282,12 @@ impl Engine {
         Ok(line)
     }
 
-    async fn close_one(&self, session: &Arc<Session>, reason: &str) -> Result<(), EngineError> {
+    async fn close_one(
+        &self,
+        session: &Arc<Session>,
+        reason: &str,
+        by: &Arc<str>,
+    ) -> Result<(), EngineError> {
         let changing = session.changing.lock().await;
         let mut record = session.state().record.clone();
         if record.closed_at.is_some() {
@@ -285,7 +296,7 @@ impl Engine {
         record.closed_at = Some(self.now());
         record.updated_at = self.now();
         record.version = record.version.saturating_add(1);
-        self.write(record.clone()).await?;
+        self.write(record.clone(), by).await?;
         session.put(record);
         drop(changing);
         self.events.session_changed(session);
@@ -295,7 +306,7 @@ impl Engine {
                     true => "the session was closed".to_owned(),
                     false => reason.to_owned(),
                 };
-                self.cancel_run(session.id(), &run.run, reason, None)
+                self.cancel_run(session.id(), &run.run, reason, None, by)
                     .await?;
             }
         }

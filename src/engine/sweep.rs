@@ -95,5 +95,14 @@ impl Engine {
             Ok(Ok(turns)) => tracing::info!(turns, "forgot old turns"),
             Ok(Err(error)) => tracing::warn!(%error, "old turns could not be forgotten"),
         }
+        let before = self
+            .clock
+            .now_ms()
+            .saturating_sub(self.settings.audit_keep_ms);
+        match self.store.forget_audit(UnixMillis(before)).await {
+            Ok(Ok(0)) | Err(_) => {}
+            Ok(Ok(segments)) => tracing::info!(segments, "dropped old segments of the audit"),
+            Ok(Err(error)) => tracing::warn!(%error, "old segments of the audit stay"),
+        }
     }
 }

@@ -411,7 +411,9 @@ impl TurnTask {
             | Record::ToolRegistered(_)
             | Record::ToolRemoved(_)
             | Record::ToolsetPut(_)
-            | Record::ToolsetDeleted(_) => {}
+            | Record::ToolsetDeleted(_)
+            | Record::By(_)
+            | Record::Noted(_) => {}
         }
     }
 

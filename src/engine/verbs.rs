@@ -68,6 +68,7 @@ impl Engine {
     pub async fn start_turn(
         self: &Arc<Self>,
         mut request: TurnRequest,
+        principal: Arc<str>,
         history: Bytes,
         wants_output: bool,
     ) -> Result<Attached, EngineError> {
@@ -85,7 +86,8 @@ impl Engine {
         if may_be_stored && let Some(stored) = answer(self.store.read_turn(key)).await? {
             return same_stored(stored, &request);
         }
-        self.begin(request, mark, history, wants_output).await
+        self.begin(request, principal, mark, history, wants_output)
+            .await
     }
 
     fn mint_call_ids(&self, request: &mut TurnRequest) {
@@ -118,6 +120,7 @@ impl Engine {
     async fn begin(
         self: &Arc<Self>,
         mut request: TurnRequest,
+        principal: Arc<str>,
         mark: SeenMark,
         history: Bytes,
         wants_output: bool,
@@ -166,6 +169,7 @@ impl Engine {
             round: begun.round,
             run_started_at: begun.run_started_at,
             accepted_at: now,
+            principal,
             request,
         });
         let calls = fresh_calls(&spec);

@@ -346,6 +346,7 @@ pub(crate) fn definition(definition: pb::ToolDefinition) -> ToolDefinition {
         max_concurrency: definition.max_concurrency,
         supports_cancellation: definition.supports_cancellation,
         has_permission_check: definition.has_permission_check,
+        secret_pointers: definition.secret_pointers,
         services: definition.services,
         version: definition.version,
         annotations: definition.annotations_json,

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::base::clock::Clock;
+use crate::gate::audit::note::Note;
 use crate::gate::ids::{OwnerName, ToolName, UnixMillis};
 use crate::gate::limits::Limits;
 use crate::gate::record::Record;
@@ -18,8 +19,8 @@ use crate::gate::toolset::{Toolset, ToolsetError};
 
 /// Where changes of the registry are written down. Never waits.
 pub trait RegistryJournal: Send + Sync {
-    /// Writes one change down, some time soon.
-    fn write(&self, record: Record);
+    /// Writes a change down, some time soon.
+    fn write(&self, records: &[Record]);
 }
 
 /// The registry and its writers.
@@ -93,11 +94,19 @@ impl Directory {
     }
 
     /// Removes a tool; None if there is none of that name.
-    pub fn unregister(&self, name: &ToolName) -> Option<SharedTool> {
+    pub fn unregister(&self, name: &ToolName, by: &Arc<str>) -> Option<SharedTool> {
         self.change(|registry| match registry.unregister(name) {
-            Some(tool) => (vec![Record::ToolRemoved(name.clone())], Some(tool)),
+            Some(tool) => {
+                let removed = Record::ToolRemoved(name.clone());
+                (vec![Record::By(by.clone()), removed], Some(tool))
+            }
             None => (Vec::new(), None),
         })
+    }
+
+    /// Writes down what only the audit keeps.
+    pub(super) fn note(&self, note: Note) {
+        self.journal.write(&[Record::Noted(note)]);
     }
 
     /// Makes or replaces a toolset; with `expected`, only if that is its version.
@@ -108,8 +117,9 @@ impl Directory {
         &self,
         toolset: Toolset,
         expected: Option<u64>,
+        by: &Arc<str>,
     ) -> Result<Arc<Toolset>, ToolsetError> {
-        self.change_toolset(|registry| {
+        self.change_toolset(by, |registry| {
             let put = registry.toolsets.put(toolset, expected)?;
             registry.revision += 1;
             Ok(put)
@@ -125,21 +135,25 @@ impl Directory {
         source: &str,
         target: &str,
         excluding: &[String],
+        by: &Arc<str>,
     ) -> Result<Arc<Toolset>, ToolsetError> {
-        self.change_toolset(|registry| registry.copy_into_excluding(source, target, excluding))
+        self.change_toolset(by, |registry| {
+            registry.copy_into_excluding(source, target, excluding)
+        })
     }
 
     /// Removes a toolset.
     ///
     /// # Errors
     /// [`ToolsetError`]; nothing changes then.
-    pub fn delete_toolset(&self, name: &str) -> Result<(), ToolsetError> {
+    pub fn delete_toolset(&self, name: &str, by: &Arc<str>) -> Result<(), ToolsetError> {
         self.change(|registry| {
             let outcome = registry.toolsets.delete(name);
             match &outcome {
                 Ok(()) => {
                     registry.revision += 1;
-                    (vec![Record::ToolsetDeleted(name.to_owned())], outcome)
+                    let deleted = Record::ToolsetDeleted(name.to_owned());
+                    (vec![Record::By(by.clone()), deleted], outcome)
                 }
                 Err(_) => (Vec::new(), outcome),
             }
@@ -148,10 +162,14 @@ impl Directory {
 
     fn change_toolset(
         &self,
+        by: &Arc<str>,
         edit: impl FnOnce(&mut Registry) -> Result<Arc<Toolset>, ToolsetError>,
     ) -> Result<Arc<Toolset>, ToolsetError> {
         self.change(|registry| match edit(registry) {
-            Ok(toolset) => (vec![Record::ToolsetPut(toolset.clone())], Ok(toolset)),
+            Ok(toolset) => {
+                let put = Record::ToolsetPut(toolset.clone());
+                (vec![Record::By(by.clone()), put], Ok(toolset))
+            }
             Err(error) => (Vec::new(), Err(error)),
         })
     }
@@ -164,9 +182,7 @@ impl Directory {
         let (records, outcome) = edit(&mut next);
         let revision = next.revision;
         if revision != before {
-            for record in records {
-                self.journal.write(record);
-            }
+            self.journal.write(&records);
             self.registry.store(Arc::new(next));
             self.changes.send_replace(revision);
         }

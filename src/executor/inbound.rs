@@ -2,11 +2,16 @@
 //!
 //! Whatever comes, the stream goes on unless the peer makes nonsense a habit. Never waits.
 
+use std::sync::Arc;
+
 use super::pool::{Heard, ResultStatus, Word};
 use super::session::{Session, Sessions, active, now};
 use super::session_end::SessionEnd;
 use super::{convert, convert_inquiry};
+use crate::gate::audit::answer_digest;
+use crate::gate::audit::note::{LateResult, Note};
 use crate::gate::ids::{ExecutionId, ToolName};
+use crate::gate::turn::Reply;
 use crate::pb::v1 as pb;
 use pb::connect_request::Body;
 
@@ -139,9 +144,22 @@ impl Session {
             attempt: reference.attempt,
         };
         let reply = convert::reply(result.outcome);
-        let Some(status) = sessions.pool.replied(word, reply) else {
+        let Some((status, reply)) = sessions.pool.replied(word, reply) else {
             return Ok(());
         };
+        if matches!(status, ResultStatus::Late | ResultStatus::Stale) {
+            sessions
+                .directory
+                .note(Note::LateResult(Box::new(LateResult {
+                    execution: execution.clone(),
+                    attempt: reference.attempt,
+                    executor: self.about.owner.clone(),
+                    answer: match &reply {
+                        Reply::Result(answer) => Some(answer_digest(answer)),
+                        Reply::Cancelled { .. } | Reply::Empty => None,
+                    },
+                })));
+        }
         self.lanes
             .control(convert::result_ack(&execution, reference.attempt, status));
         match status {
@@ -253,12 +271,13 @@ impl Session {
     /// A tool that its owner takes back, and that no other instance runs, leaves the registry.
     fn unregister_orphans(&self, sessions: &Sessions, removed: &[ToolName]) {
         let registry = sessions.directory.registry();
+        let by = Arc::from(self.about.owner.as_str());
         for name in removed {
             let orphaned = registry
                 .get(name)
                 .is_some_and(|tool| tool.owner == self.about.owner && !sessions.pool.is_held(tool));
             if orphaned {
-                sessions.directory.unregister(name);
+                sessions.directory.unregister(name, &by);
             }
         }
     }

@@ -80,6 +80,14 @@ pub struct RequestedCall {
     pub seen: Option<Seen>,
 }
 
+impl RequestedCall {
+    /// The tool that it names, as far as its turn's tool list says.
+    pub fn tool_name(&self) -> &str {
+        let seen = self.seen.as_ref().map(|seen| &seen.tool);
+        seen.unwrap_or(&self.call.name).as_str()
+    }
+}
+
 /// W3C trace context, passed through as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {

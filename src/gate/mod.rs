@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod approval;
+pub mod audit;
 pub mod call;
 pub mod command;
 pub mod event;

@@ -5,15 +5,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::admission::TurnRequest;
-use super::approval::{Approval, ApprovalChange, BatchPolicy};
+use super::approval::{Approval, ApprovalChange, ApprovalState, BatchPolicy};
+use super::audit::note::Note;
 use super::event::{RunSummary, TurnCompleted};
-use super::hooks::Heard;
+use super::hooks::{BeforeAction, Heard};
+
 use super::ids::{
-    ApprovalId, BatchId, CallIndex, InstanceId, RunId, SessionId, TurnKey, UnixMillis,
+    ApprovalId, BatchId, CallIndex, HookId, InstanceId, RunId, SessionId, TurnKey, UnixMillis,
 };
-use super::permission::Grant;
-use super::result::CallResult;
+use super::permission::{Grant, GrantId, Ground};
+use super::result::{CallResult, Digest};
 use super::session::SessionRecord;
 use super::tool::SharedTool;
 
@@ -28,6 +32,8 @@ pub enum Record {
         turn: Arc<TurnSpec>,
         /// Which calls, where to.
         calls: Vec<DispatchIntent>,
+        /// Why they may run, for the audit.
+        decided: Vec<CallWay>,
     },
     /// Calls have ended while their turn goes on.
     CallsEnded {
@@ -35,6 +41,8 @@ pub enum Record {
         turn: Arc<TurnSpec>,
         /// Position and result.
         results: Vec<(CallIndex, Arc<CallResult>)>,
+        /// Those of them whose decision the audit does not have yet.
+        decided: Vec<CallWay>,
     },
     /// A turn is being cancelled; whatever has not ended will not go on.
     TurnCancelling {
@@ -51,6 +59,8 @@ pub enum Record {
         turn: Arc<TurnSpec>,
         /// How.
         completed: Arc<TurnCompleted>,
+        /// What the audit does not have yet.
+        fresh: Fresh,
     },
     /// A turn was taken up after a restart.
     TurnRecovered {
@@ -72,6 +82,8 @@ pub enum Record {
         turn: Arc<TurnSpec>,
         /// What waits, in call order.
         approvals: Vec<Arc<Approval>>,
+        /// The calls that they are about, for the audit.
+        asked: Vec<CallWay>,
     },
     /// Approvals of a turn were decided or ended.
     ApprovalsChanged {
@@ -99,6 +111,62 @@ pub enum Record {
     ToolsetPut(Arc<super::toolset::Toolset>),
     /// A toolset was removed.
     ToolsetDeleted(String),
+    /// Who asked for what follows in the same write. Only the audit keeps it.
+    By(Arc<str>),
+    /// A fact that only the audit keeps.
+    Noted(Note),
+}
+
+impl Record {
+    /// Whether nothing but the audit keeps it.
+    pub fn is_for_audit_only(&self) -> bool {
+        matches!(self, Record::By(_) | Record::Noted(_))
+    }
+}
+
+/// The way of a call up to its decision, as only the audit keeps it.
+#[derive(Debug, Clone)]
+pub struct CallWay {
+    /// Its position.
+    pub call: CallIndex,
+    /// The tool. None: there is none of that name.
+    pub tool: Option<SharedTool>,
+    /// What would run, in dispatch form, with its digest. None: the arguments did not parse.
+    pub arguments: Option<(Bytes, Digest)>,
+    /// Those are not the model's own.
+    pub rewritten: bool,
+    /// What decided. None: the call did not get that far.
+    pub ground: Option<Arc<Ground>>,
+    /// The strictest word of its hooks, and the hook that said it. None: none said more than PROCEED.
+    pub hook: Option<(BeforeAction, HookId)>,
+    /// The grants without which it would have been asked.
+    pub grants: Vec<GrantId>,
+    /// What became of its approval. None: nobody was asked.
+    pub approval: Option<ApprovalState>,
+    /// Who decided that. Empty: the sidecar.
+    pub by: String,
+}
+
+impl CallWay {
+    /// Pointers to arguments that nobody may see.
+    pub fn secrets(&self) -> &[String] {
+        let definition = self.tool.as_ref().map(|tool| &tool.definition);
+        definition.map_or(&[], |definition| &definition.secret_pointers)
+    }
+
+    /// Whether the tool names any.
+    pub fn has_secrets(&self) -> bool {
+        !self.secrets().is_empty()
+    }
+}
+
+/// What the audit does not have of a turn yet when it ends.
+#[derive(Debug, Clone, Default)]
+pub struct Fresh {
+    /// Calls whose decision is not there.
+    pub decided: Vec<CallWay>,
+    /// Calls whose end is not there.
+    pub ended: Vec<CallIndex>,
 }
 
 /// What is fixed about a turn once it is taken.
@@ -120,6 +188,8 @@ pub struct TurnSpec {
     pub run_started_at: UnixMillis,
     /// When it was taken.
     pub accepted_at: UnixMillis,
+    /// Who asked for it. Empty: unknown, as after a restart.
+    pub principal: Arc<str>,
 }
 
 impl TurnSpec {

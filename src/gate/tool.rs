@@ -163,6 +163,8 @@ pub struct ToolDefinition {
     pub supports_cancellation: bool,
     /// Wants to be asked before each call.
     pub has_permission_check: bool,
+    /// JSON pointers to arguments that nobody but the executor may see.
+    pub secret_pointers: Vec<String>,
     /// Ids of services that the handler may use.
     pub services: Vec<String>,
     /// The author's version.
@@ -170,6 +172,9 @@ pub struct ToolDefinition {
     /// Free data of the author. Empty: none.
     pub annotations: Bytes,
 }
+
+/// Most secret pointers of one tool.
+pub const SECRET_POINTERS_MAX: usize = 64;
 
 /// Longest execution that a definition may ask for: a day.
 pub const TIMEOUT_MS_MAX: u32 = 24 * 60 * 60 * 1000;
@@ -413,6 +418,8 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
     for pointer in &definition.loop_key {
         check_pointer(pointer).or_else(|problem| invalid("loop_key", problem.to_owned()))?;
     }
+    check_secrets(&definition.secret_pointers)
+        .or_else(|problem| invalid("secret_pointers", problem))?;
     match definition.timeout_ms {
         Some(0) => return invalid("timeout_ms", "must not be zero".to_owned()),
         Some(span) if span > TIMEOUT_MS_MAX => {
@@ -432,10 +439,29 @@ fn check_fields(definition: &ToolDefinition, limits: &Limits) -> Result<(), Defi
     Ok(())
 }
 
+/// Whether a text points to an argument.
+fn is_pointer(text: &str) -> bool {
+    let mut tokens = text.split('/');
+    let points = tokens.next() == Some("") && text.len() > 1;
+    points && tokens.all(|token| pointer_name(token).is_some())
+}
+
+fn check_secrets(pointers: &[String]) -> Result<(), String> {
+    if pointers.len() > SECRET_POINTERS_MAX {
+        return Err(format!("must have at most {SECRET_POINTERS_MAX} entries"));
+    }
+    let is_wrong =
+        |pointer: &&String| !is_pointer(pointer) || pointer.len() > SUBJECT_POINTER_BYTES_MAX;
+    match pointers.iter().find(is_wrong) {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "must be pointers to arguments, such as `/token`, of at most {SUBJECT_POINTER_BYTES_MAX} bytes"
+        )),
+    }
+}
+
 fn check_pointer(pointer: &str) -> Result<(), &'static str> {
-    let mut tokens = pointer.split('/');
-    let points = tokens.next() == Some("") && pointer.len() > 1;
-    if !points || !tokens.all(|token| pointer_name(token).is_some()) {
+    if !is_pointer(pointer) {
         return Err("must have a pointer to an argument, such as `/command`");
     }
     if pointer.len() > SUBJECT_POINTER_BYTES_MAX {
@@ -486,7 +512,7 @@ fn dubious(definition: &ToolDefinition, risk: Risk) -> Vec<ToolWarning> {
 /// SHA-256 over the definition's canonical JSON: every field, keys sorted, schema in dispatch form.
 fn digest_of(definition: &ToolDefinition) -> Digest {
     let json = |text: &Bytes| canonical_text(text);
-    let fields = serde_json::json!({
+    let mut fields = serde_json::json!({
         "annotations": json(&definition.annotations),
         "description": definition.description,
         "dialect": definition.dialect.as_str(),
@@ -507,6 +533,14 @@ fn digest_of(definition: &ToolDefinition) -> Digest {
         "timeout_ms": definition.timeout_ms,
         "version": definition.version,
     });
+    // Left out where there is none, as it was before there could be any.
+    if let (false, Some(fields)) = (
+        definition.secret_pointers.is_empty(),
+        fields.as_object_mut(),
+    ) {
+        let secrets = serde_json::json!(definition.secret_pointers);
+        fields.insert("secret_pointers".to_owned(), secrets);
+    }
     Digest::of(fields.to_string().as_bytes())
 }
 
@@ -566,6 +600,10 @@ pub fn changed_fields(before: &ToolDefinition, after: &ToolDefinition) -> Vec<&'
         (
             "has_permission_check",
             before.has_permission_check != after.has_permission_check,
+        ),
+        (
+            "secret_pointers",
+            before.secret_pointers != after.secret_pointers,
         ),
         ("services", before.services != after.services),
         ("version", before.version != after.version),

@@ -237,6 +237,26 @@ pub const METHODS: &[(&str, Access)] = &[
         Access::Roles(&[Admin]),
     ),
     (
+        "/callgate.v1.AuditService/ListAuditRecords",
+        Access::Roles(&[Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.AuditService/WatchAuditRecords",
+        Access::Roles(&[Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.AuditService/VerifyAudit",
+        Access::Roles(&[Admin, Observer]),
+    ),
+    (
+        "/callgate.v1.AuditService/ExportAudit",
+        Access::Roles(&[Admin]),
+    ),
+    (
+        "/callgate.v1.AuditService/ListAuditCheckpoints",
+        Access::Roles(&[Admin, Observer]),
+    ),
+    (
         "/callgate.v1.ServerService/GetServerInfo",
         Access::AnyCredential,
     ),
@@ -264,6 +284,12 @@ pub struct Caller {
     pub principal: Arc<str>,
     /// What it may do.
     pub roles: Arc<[Role]>,
+}
+
+/// Who sends a request, as the record names it. Empty: nobody known.
+pub(super) fn principal<T>(request: &tonic::Request<T>) -> Arc<str> {
+    let caller = request.extensions().get::<Caller>();
+    caller.map_or_else(|| Arc::from(""), |caller| caller.principal.clone())
 }
 
 impl Caller {

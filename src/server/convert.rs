@@ -468,6 +468,7 @@ pub(super) fn definition(tool: &Tool) -> pb::ToolDefinition {
         max_concurrency: definition.max_concurrency,
         supports_cancellation: definition.supports_cancellation,
         has_permission_check: definition.has_permission_check,
+        secret_pointers: definition.secret_pointers.clone(),
         services: definition.services.clone(),
         version: definition.version.clone(),
         annotations_json: definition.annotations.clone(),

@@ -22,10 +22,12 @@ use tonic::body::Body;
 use tonic::service::Routes;
 use tower::ServiceExt;
 
-use super::access::{Caller, Door, Gatekeeper};
+use super::access::{Caller, Door, Gatekeeper, Refused};
 use super::message_size::Measured;
 use crate::base::tasks::Tasks;
 use crate::config::ServerConfig;
+use crate::engine::Engine;
+use crate::gate::audit::note::{self, Refused as RefusalNote};
 use crate::gate::limits::Limits;
 
 /// Longest path of a Unix socket, in bytes.
@@ -138,6 +140,8 @@ pub struct Served {
     pub config: ServerConfig,
     /// The bounds.
     pub limits: Limits,
+    /// Learns of refused requests.
+    pub engine: Arc<Engine>,
     /// Owns connections; asked to stop when the sidecar leaves.
     pub tasks: Tasks,
     connections: Arc<Semaphore>,
@@ -150,6 +154,7 @@ impl Served {
         gatekeeper: Gatekeeper,
         config: ServerConfig,
         limits: Limits,
+        engine: Arc<Engine>,
         tasks: Tasks,
     ) -> Arc<Self> {
         let connections = usize::try_from(limits.connections_max)
@@ -160,6 +165,7 @@ impl Served {
             gatekeeper,
             config,
             limits,
+            engine,
             tasks,
             connections: Arc::new(Semaphore::new(connections)),
         })
@@ -227,8 +233,8 @@ impl Served {
         let at_door = self.gatekeeper.at_door(&door);
         let served = self.clone();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-            let (served, at_door) = (served.clone(), at_door.clone());
-            async move { Ok::<_, Infallible>(served.answer(request, at_door).await) }
+            let (served, door, at_door) = (served.clone(), door.clone(), at_door.clone());
+            async move { Ok::<_, Infallible>(served.answer(request, &door, at_door).await) }
         });
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
@@ -283,6 +289,7 @@ impl Served {
     async fn answer(
         &self,
         mut request: Request<Incoming>,
+        door: &Door,
         at_door: Option<Caller>,
     ) -> Response<Body> {
         let admitted =
@@ -293,7 +300,13 @@ impl Served {
                 request.extensions_mut().insert(caller);
             }
             Ok(None) => {}
-            Err(refused) => return Status::from(refused).into_http(),
+            Err(refused) => {
+                let by = at_door.as_ref();
+                if let Some(note) = refusal_note(refused, door, by, request.uri().path()) {
+                    self.engine.note_refused(note);
+                }
+                return Status::from(refused).into_http();
+            }
         }
         let timeout = request
             .headers()
@@ -312,6 +325,33 @@ impl Served {
             }
         }
     }
+}
+
+/// What the audit says of a refused request. None: it asked for nothing that there is.
+fn refusal_note(
+    refused: Refused,
+    door: &Door,
+    by: Option<&Caller>,
+    path: &str,
+) -> Option<RefusalNote> {
+    let reason = match refused {
+        Refused::Unknown => return None,
+        Refused::Unauthenticated => "unauthenticated",
+        Refused::RoleMissing => "role_missing",
+    };
+    let (door, peer) = match door {
+        Door::Local { uid } => ("local", format!("uid:{uid}")),
+        Door::Control { uid } => ("control", format!("uid:{uid}")),
+        Door::Tcp => ("tcp", String::new()),
+    };
+    Some(RefusalNote {
+        principal: by.map_or_else(String::new, |caller| caller.principal.to_string()),
+        door,
+        peer,
+        method: note::cut(path).to_owned(),
+        reason,
+        unwritten: 0,
+    })
 }
 
 fn infallible<T>(outcome: Result<T, Infallible>) -> T {

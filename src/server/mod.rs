@@ -4,6 +4,7 @@
 
 pub mod access;
 mod approvals;
+mod audit;
 mod convert;
 mod convert_approval;
 mod convert_permission;
@@ -28,6 +29,7 @@ use tonic_health::server::HealthReporter;
 use crate::config::Config;
 use crate::pb::DESCRIPTORS;
 use crate::pb::v1::approval_service_server::ApprovalServiceServer;
+use crate::pb::v1::audit_service_server::AuditServiceServer;
 use crate::pb::v1::event_service_server::EventServiceServer;
 use crate::pb::v1::executor_service_server::ExecutorServiceServer;
 use crate::pb::v1::hook_service_server::HookServiceServer;
@@ -38,6 +40,7 @@ use crate::pb::v1::session_service_server::SessionServiceServer;
 use crate::pb::v1::turn_service_server::TurnServiceServer;
 
 pub use approvals::Approvals;
+pub use audit::Audit;
 pub(crate) use convert_permission::source_word;
 pub use convert_permission::{Sight, explanation, rule_message};
 pub use executors::Executors;
@@ -51,7 +54,7 @@ pub use sessions::SessionsApi;
 pub use turns::Turns;
 
 /// Names under which health is told, beside the whole under the empty name.
-pub const HEALTH_NAMES: [&str; 11] = [
+pub const HEALTH_NAMES: [&str; 12] = [
     "liveness",
     "readiness",
     "callgate.v1.TurnService",
@@ -62,6 +65,7 @@ pub const HEALTH_NAMES: [&str; 11] = [
     "callgate.v1.ApprovalService",
     "callgate.v1.SessionService",
     "callgate.v1.EventService",
+    "callgate.v1.AuditService",
     "callgate.v1.HookService",
 ];
 
@@ -86,6 +90,8 @@ pub struct Services {
     pub hooks: Hooks,
     /// Rules and explanations.
     pub policy: Policy,
+    /// The audit.
+    pub audit: Audit,
     /// The sidecar itself.
     pub info: Info,
 }
@@ -117,6 +123,7 @@ impl Services {
             EventServiceServer::new(self.happenings),
             HookServiceServer::new(self.hooks),
             PolicyServiceServer::new(self.policy),
+            AuditServiceServer::new(self.audit),
             ServerServiceServer::new(self.info)
         );
         routes.add_service(health_service);

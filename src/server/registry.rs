@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
+use super::access::principal;
 use super::convert;
 use super::status::Failure;
 use super::watch::ToolWatch;
@@ -203,10 +204,11 @@ impl RegistryService for Tools {
         &self,
         request: Request<pb::UnregisterToolRequest>,
     ) -> Result<Response<pb::UnregisterToolResponse>, Status> {
+        let by = principal(&request);
         let name = request.into_inner().name;
         self.engine
             .directory
-            .unregister(&ToolName::trusted(name.as_str()))
+            .unregister(&ToolName::trusted(name.as_str()), &by)
             .ok_or_else(|| Failure::not_found("tool", &name))?;
         self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::UnregisterToolResponse {}))
@@ -238,6 +240,7 @@ impl RegistryService for Tools {
         &self,
         request: Request<pb::PutToolsetRequest>,
     ) -> Result<Response<pb::PutToolsetResponse>, Status> {
+        let by = principal(&request);
         let toolset = request.into_inner().toolset.unwrap_or_default();
         self.check_toolset_size(&toolset)?;
         let expected = match toolset.etag.is_empty() {
@@ -254,7 +257,7 @@ impl RegistryService for Tools {
         let put = self
             .engine
             .directory
-            .put_toolset(toolset, expected)
+            .put_toolset(toolset, expected, &by)
             .map_err(Failure::from)?;
         self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::PutToolsetResponse {
@@ -266,12 +269,13 @@ impl RegistryService for Tools {
         &self,
         request: Request<pb::CopyToolsetRequest>,
     ) -> Result<Response<pb::CopyToolsetResponse>, Status> {
+        let by = principal(&request);
         let request = request.into_inner();
         self.check_copy_size(&request)?;
         let copied = self
             .engine
             .directory
-            .copy_toolset(&request.source, &request.target, &request.excluding)
+            .copy_toolset(&request.source, &request.target, &request.excluding, &by)
             .map_err(Failure::from)?;
         self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::CopyToolsetResponse {
@@ -306,10 +310,11 @@ impl RegistryService for Tools {
         &self,
         request: Request<pb::DeleteToolsetRequest>,
     ) -> Result<Response<pb::DeleteToolsetResponse>, Status> {
+        let by = principal(&request);
         let name = request.into_inner().name;
         self.engine
             .directory
-            .delete_toolset(&name)
+            .delete_toolset(&name, &by)
             .map_err(Failure::from)?;
         self.engine.keep_registry().await.map_err(Failure::from)?;
         Ok(Response::new(pb::DeleteToolsetResponse {}))

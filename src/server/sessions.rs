@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
 
-use super::access::{Caller, Role};
+use super::access::{Caller, Role, principal};
 use super::convert_approval as convert;
 use super::convert_permission::mode_number;
 use super::status::Failure;
@@ -80,6 +80,7 @@ impl SessionsApi {
         &self,
         request: pb::UpdateSessionRequest,
         may_set_all: bool,
+        by: &Arc<str>,
     ) -> Result<pb::UpdateSessionResponse, Failure> {
         let id = super::convert::session_id(&request.session_id)?;
         let settings = convert::settings(request.settings)?;
@@ -92,7 +93,10 @@ impl SessionsApi {
             return Err(Failure::field("settings", problem));
         }
         let version = convert::version(&request.etag)?;
-        let change = self.engine.update_session(&id, version, settings).await?;
+        let change = self
+            .engine
+            .update_session(&id, version, settings, by)
+            .await?;
         Ok(pb::UpdateSessionResponse {
             session: self.show(&change.session),
             released: change.released,
@@ -151,7 +155,7 @@ impl SessionsApi {
     }
 }
 
-fn page_size(named: u32, default: u32, max: u32) -> Result<usize, Failure> {
+pub(super) fn page_size(named: u32, default: u32, max: u32) -> Result<usize, Failure> {
     match named {
         0 => Ok(default as usize),
         named if named <= max => Ok(named as usize),
@@ -193,10 +197,11 @@ impl SessionService for SessionsApi {
         &self,
         request: Request<pb::CreateSessionRequest>,
     ) -> Result<Response<pb::CreateSessionResponse>, Status> {
+        let by = principal(&request);
         let request = request.into_inner();
         let id = optional_id(&request.session_id)?;
         let settings = convert::settings(request.settings)?;
-        let session = self.engine.create_session(id, settings).await;
+        let session = self.engine.create_session(id, settings, &by).await;
         let session = session.map_err(Failure::from)?;
         Ok(Response::new(pb::CreateSessionResponse {
             session: self.show(&session),
@@ -225,7 +230,8 @@ impl SessionService for SessionsApi {
         request: Request<pb::UpdateSessionRequest>,
     ) -> Result<Response<pb::UpdateSessionResponse>, Status> {
         let may_set_all = has_one_of(&request, &[Role::Orchestrator, Role::Admin]);
-        let updated = self.update(request.into_inner(), may_set_all).await?;
+        let by = principal(&request);
+        let updated = self.update(request.into_inner(), may_set_all, &by).await?;
         Ok(Response::new(updated))
     }
 
@@ -233,12 +239,15 @@ impl SessionService for SessionsApi {
         &self,
         request: Request<pb::ForkSessionRequest>,
     ) -> Result<Response<pb::ForkSessionResponse>, Status> {
+        let by = principal(&request);
         let request = request.into_inner();
         let parent = super::convert::session_id(&request.parent_session_id)?;
         let id = optional_id(&request.session_id)?;
         let settings = convert::settings(request.settings)?;
         let inherits = request.inherit_grants;
-        let child = self.engine.fork_session(&parent, id, settings, inherits);
+        let child = self
+            .engine
+            .fork_session(&parent, id, settings, inherits, &by);
         let child = child.await.map_err(Failure::from)?;
         Ok(Response::new(pb::ForkSessionResponse {
             session: self.show(&child),
@@ -249,6 +258,7 @@ impl SessionService for SessionsApi {
         &self,
         request: Request<pb::CloseSessionRequest>,
     ) -> Result<Response<pb::CloseSessionResponse>, Status> {
+        let by = principal(&request);
         let request = request.into_inner();
         let allowed = self.engine.limits().reason_bytes_max;
         if request.reason.len() as u64 > allowed {
@@ -256,7 +266,7 @@ impl SessionService for SessionsApi {
             return Err(Failure::limit("reason_bytes_max", allowed, actual, false).into());
         }
         let id = super::convert::session_id(&request.session_id)?;
-        let session = self.engine.close_session(&id, &request.reason).await;
+        let session = self.engine.close_session(&id, &request.reason, &by).await;
         let session = session.map_err(Failure::from)?;
         Ok(Response::new(pb::CloseSessionResponse {
             session: self.show(&session),
@@ -274,8 +284,7 @@ impl SessionService for SessionsApi {
         &self,
         request: Request<pb::RevokeGrantsRequest>,
     ) -> Result<Response<pb::RevokeGrantsResponse>, Status> {
-        let caller = request.extensions().get::<Caller>();
-        let by = caller.map_or_else(String::new, |caller| caller.principal.to_string());
+        let by = principal(&request).to_string();
         let revoked = self.revoke(request.into_inner(), by).await?;
         Ok(Response::new(revoked))
     }

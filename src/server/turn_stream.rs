@@ -125,6 +125,8 @@ impl Stream for Lane {
 /// The stream's way out; reading it drives everything.
 pub struct TurnStream {
     turns: Turns,
+    /// Who runs them.
+    principal: Arc<str>,
     inbound: Streaming<pb::StreamTurnsRequest>,
     inbound_ended: bool,
     /// With each: whether it leads to a turn that is followed.
@@ -139,10 +141,15 @@ pub struct TurnStream {
 }
 
 impl TurnStream {
-    pub(super) fn new(turns: Turns, inbound: Streaming<pb::StreamTurnsRequest>) -> Self {
+    pub(super) fn new(
+        turns: Turns,
+        principal: Arc<str>,
+        inbound: Streaming<pb::StreamTurnsRequest>,
+    ) -> Self {
         let tasks = turns.tasks.clone();
         Self {
             turns,
+            principal,
             inbound,
             inbound_ended: false,
             work: FuturesUnordered::new(),
@@ -165,7 +172,8 @@ impl TurnStream {
                     self.finish(Done::Refused(id, refused));
                     return;
                 }
-                Box::pin(async move { followed(id, turns.run(request).await) })
+                let principal = self.principal.clone();
+                Box::pin(async move { followed(id, turns.run(request, principal).await) })
             }
             Some(Asked::Attach(request)) => {
                 let id = request.turn_id.clone();

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::access::principal;
 use super::convert;
 use super::convert_permission::rule_entries;
 use super::events::{EventStream, TooSlow, View, completed_message};
@@ -47,7 +48,11 @@ type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Turns {
     /// Starts or repeats a turn.
-    pub(super) async fn run(&self, mut request: pb::RunTurnRequest) -> Result<Followed, Failure> {
+    pub(super) async fn run(
+        &self,
+        mut request: pb::RunTurnRequest,
+        principal: Arc<str>,
+    ) -> Result<Followed, Failure> {
         let view = View::read(request.view.as_ref())?.until_suspended(request.on_suspend);
         let cancel = pb::OnDisconnect::try_from(request.on_disconnect)
             .is_ok_and(|meaning| meaning == pb::OnDisconnect::Cancel);
@@ -70,7 +75,9 @@ impl Turns {
         }
         let mut request = convert::turn_request(request, || self.engine.mint_turn_id())?;
         request.command_rules = rules.into_iter().filter_map(turn_rule).collect();
-        let started = self.engine.start_turn(request, history, view.output);
+        let started = self
+            .engine
+            .start_turn(request, principal, history, view.output);
         let attached = started.await?;
         Ok(Followed {
             events: EventStream::new(attached, view),
@@ -321,7 +328,8 @@ impl TurnService for Turns {
         &self,
         request: Request<pb::RunTurnRequest>,
     ) -> Result<Response<Self::RunTurnStream>, Status> {
-        let followed = self.run(request.into_inner()).await?;
+        let principal = principal(&request);
+        let followed = self.run(request.into_inner(), principal).await?;
         let events = followed.map(|events| match events {
             Ok(turn) => Ok(pb::RunTurnResponse { turn: Some(turn) }),
             Err(cut) => Err(too_slow(cut).into()),
@@ -335,8 +343,10 @@ impl TurnService for Turns {
         &self,
         request: Request<Streaming<pb::StreamTurnsRequest>>,
     ) -> Result<Response<Self::StreamTurnsStream>, Status> {
+        let principal = principal(&request);
         Ok(Response::new(TurnStream::new(
             self.clone(),
+            principal,
             request.into_inner(),
         )))
     }
@@ -436,12 +446,13 @@ impl TurnService for Turns {
         &self,
         request: Request<pb::EndRunRequest>,
     ) -> Result<Response<pb::EndRunResponse>, Status> {
+        let by = principal(&request);
         let request = request.into_inner();
         let session = convert::session_id(&request.session_id)?;
         let run = convert::run_id(&request.run_id, &session)?;
         let ended = self
             .engine
-            .end_run(&session, &run)
+            .end_run(&session, &run, &by)
             .await
             .map_err(Failure::from)?;
         Ok(Response::new(pb::EndRunResponse {
@@ -453,13 +464,14 @@ impl TurnService for Turns {
         &self,
         request: Request<pb::CancelRunRequest>,
     ) -> Result<Response<pb::CancelRunResponse>, Status> {
+        let by = principal(&request);
         let request = request.into_inner();
         let session = convert::session_id(&request.session_id)?;
         let run = convert::run_id(&request.run_id, &session)?;
         let reason = self.reason(request.reason)?;
         let cancelled = self
             .engine
-            .cancel_run(&session, &run, reason, request.grace_ms)
+            .cancel_run(&session, &run, reason, request.grace_ms, &by)
             .await
             .map_err(Failure::from)?;
         Ok(Response::new(pb::CancelRunResponse {

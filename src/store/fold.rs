@@ -58,15 +58,17 @@ pub(super) enum TurnFact {
 
 impl Fact {
     /// What the record says, without the way over its bytes.
-    pub(super) fn of(record: &Record) -> Self {
+    ///
+    /// None: it is for the audit only.
+    pub(super) fn of(record: &Record) -> Option<Self> {
         let (turn, at, fact) = match record {
             Record::TurnAccepted(turn) => {
                 (turn, turn.accepted_at, TurnFact::Accepted(turn.clone()))
             }
-            Record::CallsDispatched { turn, calls } => {
+            Record::CallsDispatched { turn, calls, .. } => {
                 (turn, UnixMillis(0), TurnFact::Dispatched(calls.clone()))
             }
-            Record::CallsEnded { turn, results } => {
+            Record::CallsEnded { turn, results, .. } => {
                 let at = disk::latest(results.iter().map(|(_, result)| &**result));
                 (turn, at, TurnFact::CallsEnded(results.clone()))
             }
@@ -75,7 +77,9 @@ impl Fact {
                 let at = run.ended_at.unwrap_or_default();
                 (turn, at, TurnFact::Cancelling { reason, run })
             }
-            Record::TurnEnded { turn, completed } => {
+            Record::TurnEnded {
+                turn, completed, ..
+            } => {
                 let at = disk::ended_at(turn, completed);
                 (turn, at, TurnFact::Ended(completed.clone()))
             }
@@ -93,7 +97,9 @@ impl Fact {
                 });
                 (turn, UnixMillis(0), TurnFact::HooksHeard(heard.collect()))
             }
-            Record::ApprovalsAsked { turn, approvals } => {
+            Record::ApprovalsAsked {
+                turn, approvals, ..
+            } => {
                 let at = approvals.iter().map(|approval| approval.created_at).max();
                 let fact = TurnFact::ApprovalsAsked(approvals.clone());
                 (turn, at.unwrap_or_default(), fact)
@@ -104,25 +110,26 @@ impl Fact {
                 (turn, at.unwrap_or_default(), fact)
             }
             Record::SessionPut(session) => {
-                return Fact::SessionPut(Box::new((**session).clone()));
+                return Some(Fact::SessionPut(Box::new((**session).clone())));
             }
             Record::GrantsPut { session, grants } => {
-                return Fact::GrantsPut {
+                return Some(Fact::GrantsPut {
                     session: session.clone(),
                     grants: grants.clone(),
                     at: disk::grants_changed_at(grants),
-                };
+                });
             }
-            Record::RunEnded(run) => return Fact::Run(run.clone()),
+            Record::RunEnded(run) => return Some(Fact::Run(run.clone())),
             Record::ToolRegistered(tool) => {
-                return Fact::ToolRegistered(Box::new(disk::as_restored(tool)));
+                return Some(Fact::ToolRegistered(Box::new(disk::as_restored(tool))));
             }
-            Record::ToolRemoved(name) => return Fact::ToolRemoved(name.clone()),
-            Record::ToolsetPut(toolset) => return Fact::ToolsetPut((**toolset).clone()),
-            Record::ToolsetDeleted(name) => return Fact::ToolsetDeleted(name.clone()),
+            Record::ToolRemoved(name) => return Some(Fact::ToolRemoved(name.clone())),
+            Record::ToolsetPut(toolset) => return Some(Fact::ToolsetPut((**toolset).clone())),
+            Record::ToolsetDeleted(name) => return Some(Fact::ToolsetDeleted(name.clone())),
+            Record::By(_) | Record::Noted(_) => return None,
         };
         let key = turn.key();
-        Fact::Turn { key, at, fact }
+        Some(Fact::Turn { key, at, fact })
     }
 
     /// The run as the record leaves it.

@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
+use super::audit::{AuditAsk, AuditRow, AuditSlice};
 use super::disk;
 use super::fold::{Catalog, Fact, TurnFact, fold_run, fold_session, fold_turn, newest_of_each};
 use super::{Answer, Restored, Store, StoreError, TurnFilter, TurnPage};
+use crate::base::clock::Clock;
+use crate::gate::audit::{Checkpoint, Head, derive, drafts};
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
@@ -21,6 +24,7 @@ use crate::gate::session::StoredSession;
 pub struct MemoryStore {
     state: Mutex<State>,
     available: watch::Sender<bool>,
+    audit_head: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +39,7 @@ struct State {
     catalog: Catalog,
     sessions: BTreeMap<SessionId, Option<StoredSession>>,
     closed: bool,
+    audit: Vec<AuditRow>,
 }
 
 impl Default for MemoryStore {
@@ -49,6 +54,7 @@ impl MemoryStore {
         Self {
             state: Mutex::new(State::default()),
             available: watch::Sender::new(true),
+            audit_head: watch::Sender::new(0),
         }
     }
 
@@ -67,15 +73,60 @@ impl MemoryStore {
 }
 
 impl State {
+    fn audit(&mut self, records: &[Record]) {
+        let mut bytes = Vec::new();
+        derive(records, &mut bytes);
+        for draft in drafts(&bytes) {
+            let mut head = self.audit.last().map_or_else(Head::default, |row| Head {
+                sequence: row.place,
+                hash: row.hash,
+            });
+            let previous = head.hash;
+            let mut record_json = Vec::new();
+            let now = UnixMillis(Clock::system().now_ms());
+            head.extend(&draft, now, &mut record_json);
+            self.audit.push(AuditRow {
+                place: head.sequence,
+                record_json: record_json.into(),
+                previous,
+                hash: head.hash,
+            });
+        }
+    }
+
+    fn read_audit(&self, ask: &AuditAsk) -> AuditSlice {
+        let mut answer = AuditSlice::default();
+        let mut bytes = 0;
+        let covered = self.audit.iter().filter(|row| ask.covers(row.place));
+        let mut rows: Vec<_> = covered.collect();
+        if ask.newest_first {
+            rows.reverse();
+        }
+        for row in rows {
+            if ask.is_full(&answer.rows, bytes) {
+                answer.next = Some(row.place);
+                break;
+            }
+            if ask.wants(row) {
+                bytes += row.record_json.len();
+                answer.rows.push(row.clone());
+            }
+        }
+        answer
+    }
+
     fn take(&mut self, records: &[Record]) -> Result<(), StoreError> {
         if self.closed {
             return Err(StoreError::Unavailable {
                 problem: String::from("the store is closed"),
             });
         }
+        self.audit(records);
         for record in records {
-            self.next += 1;
-            self.fold(Fact::of(record));
+            if let Some(fact) = Fact::of(record) {
+                self.next += 1;
+                self.fold(fact);
+            }
         }
         Ok(())
     }
@@ -183,11 +234,14 @@ impl State {
 
 impl Store for MemoryStore {
     fn append(&self, records: &[Record]) -> Result<(), StoreError> {
-        self.state.lock().take(records)
+        let mut state = self.state.lock();
+        let taken = state.take(records);
+        self.audit_head.send_replace(state.audit.len() as u64);
+        taken
     }
 
     fn commit(&self, records: &[Record]) -> Answer<()> {
-        ready(self.state.lock().take(records))
+        ready(self.append(records))
     }
 
     fn availability(&self) -> watch::Receiver<bool> {
@@ -250,6 +304,28 @@ impl Store for MemoryStore {
 
     fn forget_turns(&self, ended_before: UnixMillis) -> Answer<u64> {
         ready(Ok(self.state.lock().forget(ended_before)))
+    }
+
+    fn audit_head(&self) -> watch::Receiver<u64> {
+        self.audit_head.subscribe()
+    }
+
+    fn read_audit(&self, ask: AuditAsk) -> Answer<AuditSlice> {
+        ready(Ok(self.state.lock().read_audit(&ask)))
+    }
+
+    /// None: what is forgotten with the process needs no signature.
+    fn read_checkpoints(&self, _up_to: u64, _limit: usize) -> Answer<Vec<Checkpoint>> {
+        ready(Ok(Vec::new()))
+    }
+
+    fn sign_audit(&self) -> Answer<Option<Checkpoint>> {
+        ready(Ok(None))
+    }
+
+    /// None: nothing is in segments.
+    fn forget_audit(&self, _written_before: UnixMillis) -> Answer<u64> {
+        ready(Ok(0))
     }
 
     fn close(&self) -> Answer<()> {

@@ -3,19 +3,24 @@
 //! One writer; what it takes together it commits together. Never decides what must be durable before
 //! it has effect: the caller picks `append` or `commit`.
 
+pub mod audit;
+pub mod audit_check;
 mod disk;
 mod fold;
 mod frame;
 mod memory;
+pub mod signer;
 mod sqlite;
 
 pub use memory::MemoryStore;
-pub use sqlite::{Figures, SqliteOptions, SqliteStore};
+pub use sqlite::{Figures, SqliteAudit, SqliteOptions, SqliteStore};
 
 use std::sync::Arc;
 
 use tokio::sync::{oneshot, watch};
 
+use self::audit::{AuditAsk, AuditSlice};
+use crate::gate::audit::Checkpoint;
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
@@ -141,6 +146,21 @@ pub trait Store: Send + Sync {
 
     /// Forgets turns that ended before that moment, and runs without turns. Answers how many turns.
     fn forget_turns(&self, ended_before: UnixMillis) -> Answer<u64>;
+
+    /// The sequence of the last audit record that is durable; changes wake the receiver.
+    fn audit_head(&self) -> watch::Receiver<u64>;
+
+    /// Reads some audit records among those that are durable. One answer looks at a bounded number.
+    fn read_audit(&self, ask: AuditAsk) -> Answer<AuditSlice>;
+
+    /// Reads signed heads up to that sequence, newest first.
+    fn read_checkpoints(&self, up_to: u64, limit: usize) -> Answer<Vec<Checkpoint>>;
+
+    /// Signs the audit's head, unless it is. Answers the last signed head; None: nothing was signed.
+    fn sign_audit(&self) -> Answer<Option<Checkpoint>>;
+
+    /// Forgets whole segments of the audit that were over before that moment. Answers how many.
+    fn forget_audit(&self, written_before: UnixMillis) -> Answer<u64>;
 
     /// Writes what waits and ends. Answers when the file is closed.
     fn close(&self) -> Answer<()>;

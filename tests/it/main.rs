@@ -13,6 +13,7 @@
 mod access;
 mod approvals;
 mod approvals_cli;
+mod audit;
 mod bfcl;
 mod cancelling;
 mod cli;

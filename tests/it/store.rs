@@ -6,6 +6,7 @@
     reason = "a test that cannot go on says so by failing"
 )]
 
+mod audit;
 mod failure;
 mod model;
 mod open;

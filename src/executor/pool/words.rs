@@ -88,7 +88,8 @@ impl Pool {
     }
 
     /// The executor answered. None: the answer is on its way to be recorded, and is acknowledged then.
-    pub(crate) fn replied(&self, word: Word<'_>, reply: Reply) -> Option<ResultStatus> {
+    /// Else what becomes of it, which is given back.
+    pub(crate) fn replied(&self, word: Word<'_>, reply: Reply) -> Option<(ResultStatus, Reply)> {
         let mut inner = self.inner.lock();
         let found = inner.find_sent(word);
         match found {
@@ -102,15 +103,15 @@ impl Pool {
             Err(Heard::TooLate) => {
                 let late = inner.late(word);
                 inner.pump(word.owner, self.clock.now_ms());
-                Some(if inner.is_stale(word) {
-                    ResultStatus::Stale
-                } else {
-                    late
-                })
+                let status = match inner.is_stale(word) {
+                    true => ResultStatus::Stale,
+                    false => late,
+                };
+                Some((status, reply))
             }
-            Err(_) if inner.is_stale(word) => Some(ResultStatus::Stale),
+            Err(_) if inner.is_stale(word) => Some((ResultStatus::Stale, reply)),
             Err(Heard::Taken | Heard::NotYours | Heard::Unknown | Heard::WithoutCredit) => {
-                Some(ResultStatus::Unknown)
+                Some((ResultStatus::Unknown, reply))
             }
         }
     }

@@ -27,4 +27,6 @@ pub use verdict::{
     AfterAction, AfterVerdict, ApprovalAction, ApprovalVerdict, BeforeAction, BeforeVerdict,
     FailureKind, HookAnswer, HookFailure, INJECTED_MAX, RunStatus,
 };
-pub use words::{HookText, HookWords, Injected, MessageRole, TEXT_CHARACTERS_MAX, cut_words};
+pub use words::{
+    HookText, HookWords, Injected, KeptBack, MessageRole, TEXT_CHARACTERS_MAX, cut_words,
+};

@@ -3,7 +3,10 @@
 //! Kept with the result, so that it is as durable as that. Never stands between a call and its result:
 //! whoever shows it puts it behind all results of the batch.
 
+use bytes::Bytes;
+
 use crate::gate::ids::HookId;
+use crate::gate::result::Content;
 
 /// Longest text that a hook adds, in characters; the rest is cut.
 pub const TEXT_CHARACTERS_MAX: usize = 10_000;
@@ -37,8 +40,19 @@ pub struct Injected {
     pub text: String,
 }
 
+/// What a tool said and a hook keeps from the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptBack {
+    /// The contents.
+    pub contents: Vec<Content>,
+    /// For programs. Empty: none.
+    pub structured: Bytes,
+    /// Of an error. Empty: none.
+    pub message: String,
+}
+
 /// What the hooks together left with one result.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct HookWords {
     /// Contexts, those from before the call first, then in the order of the hooks.
     pub contexts: Vec<HookText>,
@@ -46,6 +60,8 @@ pub struct HookWords {
     pub injected: Vec<Injected>,
     /// The model sees a placeholder in place of the result.
     pub suppressed: bool,
+    /// What it does not see. For the audit, and kept nowhere else: gone after a restart.
+    pub kept_back: Option<Box<KeptBack>>,
     /// The hook that ended the loop.
     pub stopped_by: Option<HookId>,
 }

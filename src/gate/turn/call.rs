@@ -14,7 +14,8 @@ use crate::gate::event::{CallMoved, Progress};
 use crate::gate::hooks::{Heard, Hook};
 use crate::gate::ids::{BatchId, CallId, CallIndex, ExecutionId, InstanceId, ToolName, UnixMillis};
 use crate::gate::loop_detector::Signature;
-use crate::gate::permission::{CommandSubject, Facts, ToolWord};
+use crate::gate::permission::{CommandSubject, Facts, GrantId, Ground, ToolWord};
+use crate::gate::record::CallWay;
 use crate::gate::result::{CallResult, Settled};
 use crate::gate::tool::SharedTool;
 
@@ -79,6 +80,16 @@ pub(super) struct Call {
     pub(super) state: CallState,
     pub(super) tool: Option<SharedTool>,
     pub(super) arguments: Option<CheckedArguments>,
+    /// The arguments are not the model's own.
+    pub(super) is_rewritten: bool,
+    /// What decided about it last. None: nothing did.
+    pub(super) ground: Option<Arc<Ground>>,
+    /// The grants without which it would have been asked when it was sent.
+    pub(super) grants: Vec<GrantId>,
+    /// The audit has its decision.
+    pub(super) is_decision_told: bool,
+    /// The audit has its end.
+    pub(super) is_end_told: bool,
     pub(super) place: Place,
     pub(super) attempts: u32,
     /// An attempt that was given up may have acted, so that nobody can say that nothing happened.
@@ -132,6 +143,11 @@ impl Call {
             state: CallState::Validating,
             tool: None,
             arguments: None,
+            is_rewritten: false,
+            ground: None,
+            grants: Vec::new(),
+            is_decision_told: false,
+            is_end_told: false,
             place: Place::Home,
             attempts: 0,
             may_have_run: false,
@@ -176,6 +192,30 @@ impl Call {
             to: next,
             code,
         }
+    }
+
+    /// Its way up to its decision, as the audit keeps it.
+    pub(super) fn way(&self) -> CallWay {
+        let decision = self.approval.as_ref().and_then(|one| one.decision.as_ref());
+        let arguments = self.arguments.as_ref();
+        let heard = self.heard.as_ref();
+        CallWay {
+            call: self.index,
+            tool: self.tool.clone(),
+            arguments: arguments.map(|arguments| (arguments.text.clone(), arguments.digest)),
+            rewritten: self.is_rewritten || heard.is_some_and(|heard| heard.generation > 0),
+            hook: heard.and_then(|heard| Some((heard.action, heard.decided_by.clone()?))),
+            ground: self.ground.clone(),
+            grants: self.grants.clone(),
+            approval: self.approval.as_ref().map(|approval| approval.state),
+            by: decision.map_or_else(String::new, |decision| decision.by.clone()),
+        }
+    }
+
+    /// Its way, once: the audit has it from then on.
+    pub(super) fn tell_decision(&mut self) -> Option<CallWay> {
+        let is_told = std::mem::replace(&mut self.is_decision_told, true);
+        (!is_told).then(|| self.way())
     }
 
     pub(super) fn is_open(&self) -> bool {

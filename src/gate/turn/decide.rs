@@ -195,6 +195,7 @@ impl TurnMachine {
             call.replace_answers(before.1);
             return Err(DecideError::EditInvalid(why));
         }
+        call.is_rewritten = true;
         decision.edited = Some(arguments.text);
         decision.edited_as_sent = decided.deciding.edited;
         self.approve(position, decision);

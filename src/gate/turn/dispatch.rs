@@ -97,6 +97,7 @@ impl TurnMachine {
     /// Executors have room: re-check the whole lot, record it, send it in one burst.
     pub(super) fn on_claimed(&mut self, now: UnixMillis, claims: &[Claimed], view: &View<'_>) {
         let mut intents = Vec::with_capacity(claims.len());
+        let mut decided = Vec::new();
         let mut when = Durability::After;
         for claimed in claims {
             let Some(permit) = self.may_send(claimed.call, now, view) else {
@@ -106,8 +107,10 @@ impl TurnMachine {
                 continue;
             };
             call.attempts += 1;
+            call.grants = permit.grants().to_vec();
             if !call.is_repeatable() {
                 when = Durability::BeforeDispatch;
+                decided.extend(call.tell_decision());
                 intents.push(DispatchIntent {
                     call: claimed.call,
                     attempt: call.attempts,
@@ -122,6 +125,7 @@ impl TurnMachine {
                 record: Record::CallsDispatched {
                     turn: self.spec.clone(),
                     calls: intents,
+                    decided,
                 },
                 when,
             });
@@ -238,6 +242,7 @@ impl TurnMachine {
             let Some(call) = self.calls.get_mut(index.get()) else {
                 continue;
             };
+            call.is_decision_told = false;
             if !call.is_open() {
                 continue;
             }

@@ -16,11 +16,13 @@ use crate::gate::call::CallState;
 use crate::gate::event::Event;
 use crate::gate::hooks::HookText;
 use crate::gate::ids::{CallIndex, UnixMillis};
-use crate::gate::permission::{Answer, Approver, Check, Ground, GroundKind, ToolWord, Verdict};
+use crate::gate::permission::{
+    Answer, Approver, Check, GrantCandidate, Ground, GroundKind, Scope, ToolWord, Verdict,
+};
 use crate::gate::record::Record;
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
-use crate::gate::tool::Risk;
+use crate::gate::tool::{Risk, Tool};
 
 impl TurnMachine {
     /// Has the asked calls wait, and tells of all that do.
@@ -48,10 +50,14 @@ impl TurnMachine {
         let new: Vec<CallIndex> = approvals.iter().map(|approval| approval.call).collect();
         self.ask_approving_hooks(&new, view);
         if !approvals.is_empty() {
+            let calls = approvals.iter();
+            let calls = calls.filter_map(|approval| self.calls.get(approval.call.get()));
+            let asked = calls.map(Call::way).collect();
             self.persist.push(Effect::Persist {
                 record: Record::ApprovalsAsked {
                     turn: self.spec.clone(),
                     approvals,
+                    asked,
                 },
                 when: Durability::BeforeAnnounce,
             });
@@ -81,7 +87,7 @@ impl TurnMachine {
             tool_reason: tool_reason(call),
             is_deferred: ask.answer.is_deferred,
             contexts: contexts_of(call),
-            candidates: ask.candidates,
+            candidates: showable(tool, ask.candidates),
             mode: ask.answer.mode,
             created_at: now,
             expires_at: (ttl_ms > 0).then(|| now.plus(ttl_ms)),
@@ -358,6 +364,22 @@ fn ground_of(call: &Call, answer: &Answer, view: &View<'_>) -> Ground {
         ground.message.clone_from(&heard.reason);
     }
     ground
+}
+
+/// Grants that hold words of an argument that nobody may see are not offered.
+fn showable(tool: &Tool, candidates: Vec<GrantCandidate>) -> Vec<GrantCandidate> {
+    let definition = &tool.definition;
+    let is_secret = definition.subject.as_ref().is_some_and(|subject| {
+        let mut secrets = definition.secret_pointers.iter();
+        secrets.any(|secret| subject.pointer.starts_with(secret.as_str()))
+    });
+    let holds_words = |candidate: &GrantCandidate| match candidate.scope {
+        Scope::Prefix(_) | Scope::Words(_) | Scope::WholeText(_) => true,
+        Scope::Tool | Scope::Edits => false,
+    };
+    let mut candidates = candidates;
+    candidates.retain(|candidate| !(is_secret && holds_words(candidate)));
+    candidates
 }
 
 /// The tool's own words, if its check asked.

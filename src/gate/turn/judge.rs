@@ -4,6 +4,8 @@
 //! others said of the call is used each time anew. Never keeps an answer of its own: a permit is used up
 //! by the dispatch that it was made for.
 
+use std::sync::Arc;
+
 use super::call::{Call, Place};
 use super::inquire::each_path;
 use super::look::Refused;
@@ -58,6 +60,8 @@ impl TurnMachine {
         };
         let case = Case::new(call, &tool, view, now, approver);
         let (answer, candidates) = case.judge(Wanted::Candidates);
+        let ground = answer.ground(case_revision(view));
+        call.ground = Some(Arc::new(ground.clone()));
         match answer.verdict {
             Verdict::Ask if !is_asked_already => {
                 return Some(Asked {
@@ -70,7 +74,7 @@ impl TurnMachine {
             Verdict::Ask if call_waits => {}
             Verdict::Ask => self.wait_on(position, now),
             Verdict::Allow => {
-                self.approve_by(position, now, answer.ground(case_revision(view)));
+                self.approve_by(position, now, ground);
                 self.let_run(position);
             }
             Verdict::Deny => self.deny_by(position, now, &tool, &answer, view),
@@ -88,10 +92,12 @@ impl TurnMachine {
         view: &View<'_>,
     ) {
         let ground = answer.ground(case_revision(view));
+        let told = Some(Arc::new(ground.clone()));
         self.close_by(position, now, ApprovalState::Denied, ground);
-        let Some(call) = self.calls.get(position) else {
+        let Some(call) = self.calls.get_mut(position) else {
             return;
         };
+        call.ground = told;
         let refused = refused(call, tool, answer);
         self.end(position, now, End::refused(refused.refusal, refused.why));
     }

@@ -31,6 +31,7 @@ impl TurnMachine {
                 call.attempts = intent.attempt;
                 // It was sent, so it was heard.
                 call.is_heard = true;
+                call.is_decision_told = true;
                 call.place = Place::Expected {
                     instance: intent.instance.clone(),
                     until: UnixMillis(u64::MAX),
@@ -62,6 +63,7 @@ impl TurnMachine {
                 CallOutcome::Cancelled => CallState::Cancelled,
             };
             call.result = Some(result.clone());
+            (call.is_decision_told, call.is_end_told) = (true, true);
             machine.open = machine.open.saturating_sub(1);
         }
         machine
@@ -235,6 +237,7 @@ fn put_edited(call: &mut Call, view: &View<'_>) {
         digest: Digest::of(&edited),
         text: edited,
     });
+    call.is_rewritten = true;
     call.refusal = checked.err().map(|refusal| Refused {
         refusal,
         why: NotExecuted::InvalidCall,

@@ -13,9 +13,9 @@ use super::effect::{Durability, Effect};
 use crate::gate::approval::{ApprovalState, Decision};
 use crate::gate::call::CallState;
 use crate::gate::event::{Event, RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
-use crate::gate::hooks::{HookText, HookWords};
-use crate::gate::ids::UnixMillis;
-use crate::gate::record::{Record, TurnSpec};
+use crate::gate::hooks::{HookText, HookWords, KeptBack};
+use crate::gate::ids::{CallIndex, UnixMillis};
+use crate::gate::record::{CallWay, Fresh, Record, TurnSpec};
 use crate::gate::refusal::{CallError, Refusal};
 use crate::gate::result::{
     CallEffect, CallOutcome, CallResult, CallTiming, Content, NotExecuted, Settled, ToolResult,
@@ -202,7 +202,7 @@ impl End {
         }
         words.suppressed &= self.is_output;
         if words.suppressed {
-            self.suppress();
+            words.kept_back = Some(Box::new(self.suppress()));
         }
         CallResult {
             hooks: (!words.is_empty()).then(|| Box::new(words)),
@@ -212,12 +212,17 @@ impl End {
 
     /// Takes away what the tool said; error flag, code and pairing stay.
     ///
-    /// What is taken away here is what an audit keeps.
-    fn suppress(&mut self) {
-        self.answer.contents = vec![Content::Text(SUPPRESSED.to_owned())];
-        self.answer.structured = bytes::Bytes::new();
-        if let Some(error) = &mut self.error {
-            SUPPRESSED.clone_into(&mut error.message_for_model);
+    /// What is taken away here is what the audit keeps.
+    fn suppress(&mut self) -> KeptBack {
+        let placeholder = vec![Content::Text(SUPPRESSED.to_owned())];
+        let error = self.error.as_mut();
+        let message = error.map(|error| &mut error.message_for_model);
+        KeptBack {
+            contents: std::mem::replace(&mut self.answer.contents, placeholder),
+            structured: std::mem::take(&mut self.answer.structured),
+            message: message.map_or_else(String::new, |message| {
+                std::mem::replace(message, SUPPRESSED.to_owned())
+            }),
         }
     }
 
@@ -337,7 +342,7 @@ impl TurnMachine {
     }
 
     /// Records what executors answered while the turn goes on; the rest is in the turn's end.
-    fn record_ended(&mut self, ended: &[crate::gate::ids::CallIndex]) {
+    fn record_ended(&mut self, ended: &[CallIndex]) {
         let mut when = Durability::After;
         let mut results = Vec::new();
         for &index in ended {
@@ -358,11 +363,28 @@ impl TurnMachine {
         }
         if !results.is_empty() {
             let turn = self.spec.clone();
+            let decided = self.tell_ended(results.iter().map(|(index, _)| *index));
             self.persist.push(Effect::Persist {
-                record: Record::CallsEnded { turn, results },
+                record: Record::CallsEnded {
+                    turn,
+                    results,
+                    decided,
+                },
                 when,
             });
         }
+    }
+
+    /// The audit has the end of these calls from now on; what it lacks of their decisions.
+    fn tell_ended(&mut self, ended: impl Iterator<Item = CallIndex>) -> Vec<CallWay> {
+        let mut decided = Vec::new();
+        for index in ended {
+            if let Some(call) = self.calls.get_mut(index.get()) {
+                call.is_end_told = true;
+                decided.extend(call.tell_decision());
+            }
+        }
+        decided
     }
 
     fn finish(&mut self, now: UnixMillis, view: &View<'_>) {
@@ -401,10 +423,14 @@ impl TurnMachine {
             run,
             error,
         });
+        let untold = self.calls.iter().filter(|call| !call.is_end_told);
+        let ended: Vec<CallIndex> = untold.map(|call| call.index).collect();
+        let decided = self.tell_ended(ended.iter().copied());
         self.persist.push(Effect::Persist {
             record: Record::TurnEnded {
                 turn: self.spec.clone(),
                 completed: completed.clone(),
+                fresh: Fresh { decided, ended },
             },
             when: self.end_durability(&completed),
         });

@@ -196,6 +196,7 @@ fn spec_of(
         round: run.rounds,
         run_started_at: run.started_at,
         accepted_at: at,
+        principal: std::sync::Arc::from(""),
     })
 }
 
@@ -377,6 +378,7 @@ fn tool_of(tool: super::Tool) -> Result<RestoredTool, Unreadable> {
             max_concurrency: tool.max_concurrency,
             supports_cancellation: tool.supports_cancellation,
             has_permission_check: tool.has_permission_check,
+            secret_pointers: tool.secret_pointers,
             services: tool.services,
             version: tool.version,
             annotations: tool.annotations,

@@ -25,13 +25,13 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
     let wire = &mut Wire::new(out);
     match record {
         Record::TurnAccepted(turn) => accepted(wire, turn),
-        Record::CallsDispatched { turn, calls } => {
+        Record::CallsDispatched { turn, calls, .. } => {
             turn_head(wire, Kind::Dispatched, turn, UnixMillis(0));
             for intent in calls {
                 wire.message(11, |wire| write_intent(wire, intent));
             }
         }
-        Record::CallsEnded { turn, results } => {
+        Record::CallsEnded { turn, results, .. } => {
             let at = latest(results.iter().map(|(_, result)| &**result));
             turn_head(wire, Kind::CallsEnded, turn, at);
             for (index, result) in results {
@@ -47,7 +47,9 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
             wire.message(6, |wire| write_run(wire, run));
             wire.text(13, reason);
         }
-        Record::TurnEnded { turn, completed } => {
+        Record::TurnEnded {
+            turn, completed, ..
+        } => {
             turn_head(wire, Kind::Ended, turn, ended_at(turn, completed));
             wire.message(6, |wire| write_run(wire, &completed.run));
             wire.message(14, |wire| write_completed(wire, completed));
@@ -56,7 +58,9 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
             turn_head(wire, Kind::Recovered, turn, UnixMillis(0));
             wire.uint(15, u64::from(*epoch));
         }
-        Record::ApprovalsAsked { turn, approvals } => {
+        Record::ApprovalsAsked {
+            turn, approvals, ..
+        } => {
             let at = approvals.iter().map(|approval| approval.created_at).max();
             turn_head(wire, Kind::ApprovalsAsked, turn, at.unwrap_or_default());
             for asked in approvals {
@@ -82,7 +86,9 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
         | Record::ToolsetPut(_)
-        | Record::ToolsetDeleted(_) => encode_other(record, wire),
+        | Record::ToolsetDeleted(_)
+        | Record::By(_)
+        | Record::Noted(_) => encode_other(record, wire),
     }
 }
 
@@ -134,7 +140,9 @@ fn encode_other(record: &Record, wire: &mut Wire<'_>) {
         | Record::HooksHeard { .. }
         | Record::ApprovalsAsked { .. }
         | Record::ApprovalsChanged { .. }
-        | Record::TurnRecovered { .. } => {}
+        | Record::TurnRecovered { .. }
+        | Record::By(_)
+        | Record::Noted(_) => {}
     }
 }
 
@@ -432,6 +440,7 @@ fn write_tool(wire: &mut Wire<'_>, tool: &RestoredTool) {
     }
     wire.flag(19, definition.skip_permission);
     wire.flag(20, definition.has_permission_check);
+    wire.texts(21, &definition.secret_pointers);
     wire.flag(24, definition.loop_exempt);
     wire.texts(25, &definition.loop_key);
 }

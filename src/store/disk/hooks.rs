@@ -102,6 +102,8 @@ pub(super) fn words_from(words: Words) -> Result<gate::HookWords, Unreadable> {
         contexts: words.contexts.into_iter().map(text_from).collect(),
         injected: injected.collect::<Result<_, Unreadable>>()?,
         suppressed: words.suppressed,
+        // The audit has it.
+        kept_back: None,
         stopped_by: words.stopped_by.map(HookId::trusted),
     })
 }
@@ -159,6 +161,7 @@ mod tests {
             contexts: vec![text("mind"), text("the gap")],
             injected: injected.to_vec(),
             suppressed: true,
+            kept_back: None,
             stopped_by: Some(HookId::trusted("two")),
         };
         assert_eq!(words_from(words_to(&words)), Ok(words));

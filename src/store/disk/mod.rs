@@ -382,6 +382,8 @@ struct Tool {
     skip_permission: bool,
     #[prost(bool, tag = "20")]
     has_permission_check: bool,
+    #[prost(string, repeated, tag = "21")]
+    secret_pointers: Vec<String>,
     #[prost(bool, tag = "24")]
     loop_exempt: bool,
     #[prost(string, repeated, tag = "25")]

@@ -10,6 +10,8 @@
 //! commit ─┘   (groups) └─ one fdatasync      └─► runs, sessions, tools, toolsets
 //! ```
 
+mod audit;
+mod audit_read;
 mod catalog;
 mod chunk;
 mod forget;
@@ -36,9 +38,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use self::queue::{Bounds, Job, Queue};
+use self::queue::{Bounds, Buffers, Job, Queue};
 use self::reader::Read;
+use super::audit::{AuditAsk, AuditOptions, AuditSlice};
 use super::{Answer, Restored, Store, StoreError, TurnFilter, TurnPage, disk, frame};
+use crate::base::clock::Clock;
+use crate::gate::audit::{Checkpoint, derive};
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
@@ -54,6 +59,8 @@ pub struct SqliteOptions {
     /// How long the file may be held by a foreign program, such as a backup, before a write fails.
     /// Default 2 s.
     pub busy_timeout: Duration,
+    /// How the audit is kept.
+    pub audit: AuditOptions,
 }
 
 impl Default for SqliteOptions {
@@ -62,6 +69,7 @@ impl Default for SqliteOptions {
             waiting_bytes_max: 16 << 20,
             waiting_records_max: 65_536,
             busy_timeout: Duration::from_secs(2),
+            audit: AuditOptions::default(),
         }
     }
 }
@@ -103,6 +111,8 @@ pub struct SqliteStore {
     reader: SyncSender<Read>,
     available: watch::Receiver<bool>,
     counters: Arc<Counters>,
+    audit_head: watch::Receiver<u64>,
+    is_audited: bool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -130,6 +140,10 @@ impl SqliteStore {
         let found = restore::restore(&connection)?;
         let settler = settle::Settler::load(&connection, found.in_journal)
             .map_err(|error| schema::store_error(&error))?;
+        let is_audited = options.audit.enabled;
+        let now = Clock::system().now_ms();
+        let audit = audit::Audit::load(&connection, options.audit.clone(), now)?;
+        let (audit_head, audit_head_for_readers) = watch::channel(audit.head().sequence);
         let reading = schema::open_reader(path, &options)?;
         let queue = Arc::new(Queue::new(Bounds {
             bytes: options.waiting_bytes_max,
@@ -147,6 +161,8 @@ impl SqliteStore {
             available,
             counters: counters.clone(),
             settler,
+            audit,
+            audit_head,
             next_seq: found.next_seq,
             settled_seq: found.settled_seq,
             backlog_records: found.backlog_records,
@@ -162,6 +178,8 @@ impl SqliteStore {
             reader,
             available: available_for_readers,
             counters,
+            audit_head: audit_head_for_readers,
+            is_audited,
             writer: Mutex::new(Some(writer)),
         };
         Ok((store, found.restored))
@@ -192,13 +210,13 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append(&self, records: &[Record]) -> Result<(), StoreError> {
-        self.queue
-            .append(records.len(), |out: &mut Vec<u8>| encode(records, out))
+        let write = |out: &mut Buffers| encode(records, self.is_audited, out);
+        self.queue.append(records.len(), write)
     }
 
     fn commit(&self, records: &[Record]) -> Answer<()> {
         let (reply, answer) = oneshot::channel();
-        let write = |out: &mut Vec<u8>| encode(records, out);
+        let write = |out: &mut Buffers| encode(records, self.is_audited, out);
         self.queue.commit(records.len(), write, reply);
         answer
     }
@@ -258,6 +276,35 @@ impl Store for SqliteStore {
         answer
     }
 
+    fn audit_head(&self) -> watch::Receiver<u64> {
+        self.audit_head.clone()
+    }
+
+    fn read_audit(&self, ask: AuditAsk) -> Answer<AuditSlice> {
+        let (reply, answer) = oneshot::channel();
+        // What waits to be written is not waited for: whoever follows would hurry the writer.
+        reader::ask(&self.reader, Read::Audit(Box::new(ask), reply));
+        answer
+    }
+
+    fn read_checkpoints(&self, up_to: u64, limit: usize) -> Answer<Vec<Checkpoint>> {
+        let (reply, answer) = oneshot::channel();
+        reader::ask(&self.reader, Read::Checkpoints(up_to, limit, reply));
+        answer
+    }
+
+    fn sign_audit(&self) -> Answer<Option<Checkpoint>> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.push_job(Job::SignAudit(reply));
+        answer
+    }
+
+    fn forget_audit(&self, written_before: UnixMillis) -> Answer<u64> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.push_job(Job::ForgetAudit(written_before, reply));
+        answer
+    }
+
     fn close(&self) -> Answer<()> {
         let (reply, answer) = oneshot::channel();
         self.queue.push_job(Job::Close(reply));
@@ -296,10 +343,45 @@ impl Counters {
     }
 }
 
-/// Appends records, each behind its length.
-fn encode(records: &[Record], out: &mut Vec<u8>) -> Result<(), StoreError> {
-    for record in records {
-        let length = frame::push(out, |out| disk::encode(record, out));
+/// The audit of a store that somebody else may be writing.
+#[derive(Debug)]
+pub struct SqliteAudit(rusqlite::Connection);
+
+impl SqliteAudit {
+    /// Opens the file for reading. Nothing of it is changed, made or locked.
+    ///
+    /// # Errors
+    /// [`StoreError`]: there is no store, or it has no audit that this program can read.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        schema::open_beside(path).map(Self)
+    }
+
+    /// Reads some records.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn read(&self, ask: &AuditAsk) -> Result<AuditSlice, StoreError> {
+        audit_read::slice(&self.0, ask).map_err(|error| schema::store_error(&error))
+    }
+
+    /// Checkpoints up to that sequence, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn checkpoints(&self, up_to: u64, limit: usize) -> Result<Vec<Checkpoint>, StoreError> {
+        let found = audit_read::checkpoints(&self.0, up_to, limit);
+        found.map_err(|error| schema::store_error(&error))
+    }
+}
+
+/// Appends records, each behind its length, and what the audit says of them.
+fn encode(records: &[Record], is_audited: bool, out: &mut Buffers) -> Result<(), StoreError> {
+    if is_audited {
+        derive(records, &mut out.audit);
+    }
+    for record in records.iter().filter(|record| !record.is_for_audit_only()) {
+        out.records += 1;
+        let length = frame::push(&mut out.bytes, |out| disk::encode(record, out));
         if length > frame::RECORD_BYTES_MAX {
             return Err(StoreError::Unavailable {
                 problem: format!("a record of {length} bytes is larger than the store takes"),

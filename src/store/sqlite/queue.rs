@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::reader::Read;
+use crate::gate::audit::Checkpoint;
 use crate::gate::ids::UnixMillis;
 use crate::store::StoreError;
 
@@ -27,12 +28,23 @@ const GROUP_FULL_BYTES: usize = 1 << 20;
 /// it, and nobody waits for what is appended.
 const LINGER: Duration = Duration::from_millis(25);
 
+/// What records become.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// Records, each behind its length.
+    pub(super) bytes: Vec<u8>,
+    /// How many stand there.
+    pub(super) records: usize,
+    /// What the audit says of them.
+    pub(super) audit: Vec<u8>,
+}
+
 /// Records that are committed together, and who waits for them.
 #[derive(Default)]
 pub(super) struct Group {
-    /// Records, each behind its length.
-    pub(super) bytes: Vec<u8>,
-    pub(super) records: usize,
+    pub(super) written: Buffers,
+    /// Records that were given, those for the audit only included.
+    taken: usize,
     commits: Vec<Commit>,
     /// What happens after the commit, or after its failure.
     pub(super) then: Vec<Job>,
@@ -40,7 +52,9 @@ pub(super) struct Group {
 
 struct Commit {
     bytes: Range<usize>,
+    audit: Range<usize>,
     records: usize,
+    taken: usize,
     reply: Reply<()>,
 }
 
@@ -51,16 +65,59 @@ pub(super) enum Job {
         ended_before: UnixMillis,
         reply: Reply<u64>,
     },
+    /// Forgets old segments of the audit. Answers how many.
+    ForgetAudit(UnixMillis, Reply<u64>),
+    /// Signs the audit's head.
+    SignAudit(Reply<Option<Checkpoint>>),
     Close(Reply<()>),
+}
+
+impl Buffers {
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.audit.is_empty()
+    }
+
+    /// How long bytes and audit are, and how many records there are.
+    fn lengths(&self) -> (usize, usize, usize) {
+        (self.bytes.len(), self.audit.len(), self.records)
+    }
+
+    fn cut_to(&mut self, (bytes, audit, records): (usize, usize, usize)) {
+        self.bytes.truncate(bytes);
+        self.audit.truncate(audit);
+        self.records = records;
+    }
+
+    /// Bytes of all.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len() + self.audit.len()
+    }
+}
+
+/// Takes the ranges out, which are in order.
+fn cut(bytes: &mut Vec<u8>, gone: impl Iterator<Item = Range<usize>>) {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    for range in gone {
+        kept.extend_from_slice(bytes.get(at..range.start).unwrap_or_default());
+        at = range.end;
+    }
+    if at > 0 {
+        kept.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        *bytes = kept;
+    }
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.commits.is_empty() && self.then.is_empty()
+        self.written.is_empty() && self.commits.is_empty() && self.then.is_empty()
     }
 
     fn takes_more(&self) -> bool {
-        self.bytes.len() < GROUP_BYTES && self.commits.len() < GROUP_COMMITS && self.then.is_empty()
+        self.written.size() < GROUP_BYTES
+            && self.commits.len() < GROUP_COMMITS
+            && self.then.is_empty()
     }
 
     /// Tells who waits that it is written.
@@ -73,17 +130,14 @@ impl Group {
     /// Tells who waits that it is not written, and takes their records out: they must not appear
     /// after their writer was told that they do not. Appended records stay.
     pub(super) fn fail(&mut self, error: &StoreError) {
-        let mut kept = Vec::new();
-        let mut at = 0;
+        let bytes = self.commits.iter().map(|commit| commit.bytes.clone());
+        cut(&mut self.written.bytes, bytes);
+        let audit = self.commits.iter().map(|commit| commit.audit.clone());
+        cut(&mut self.written.audit, audit);
         for commit in self.commits.drain(..) {
-            kept.extend_from_slice(self.bytes.get(at..commit.bytes.start).unwrap_or_default());
-            at = commit.bytes.end;
-            self.records -= commit.records;
+            self.written.records -= commit.records;
+            self.taken -= commit.taken;
             let _ = commit.reply.send(Err(error.clone()));
-        }
-        if at > 0 {
-            kept.extend_from_slice(self.bytes.get(at..).unwrap_or_default());
-            self.bytes = kept;
         }
     }
 }
@@ -103,8 +157,8 @@ struct State {
     full: VecDeque<Group>,
     /// The group that is being filled.
     open: Group,
-    /// A buffer of a group that is written, for the next one.
-    spare: Vec<u8>,
+    /// Buffers of a group that is written, for the next one.
+    spare: Buffers,
     /// Somebody waits, or a group is full.
     urgent: bool,
     sleep: Sleep,
@@ -129,9 +183,9 @@ pub(super) struct Queue {
 }
 
 /// Appends the bytes of records.
-pub(super) trait Write: FnOnce(&mut Vec<u8>) -> Result<(), StoreError> {}
+pub(super) trait Write: FnOnce(&mut Buffers) -> Result<(), StoreError> {}
 
-impl<F: FnOnce(&mut Vec<u8>) -> Result<(), StoreError>> Write for F {}
+impl<F: FnOnce(&mut Buffers) -> Result<(), StoreError>> Write for F {}
 
 /// What else the writer has to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -165,7 +219,7 @@ impl Queue {
             state: Mutex::new(State {
                 full: VecDeque::new(),
                 open: Group::default(),
-                spare: Vec::new(),
+                spare: Buffers::default(),
                 urgent: false,
                 sleep: Sleep::Awake,
                 bytes: 0,
@@ -188,7 +242,8 @@ impl Queue {
         if state.records + records > self.bounds.records {
             return Err(too_much());
         }
-        let full = state.push(records, write, self.bounds.bytes)?.bytes.len() >= GROUP_FULL_BYTES;
+        let group = state.push(records, write, self.bounds.bytes)?;
+        let full = group.written.size() >= GROUP_FULL_BYTES;
         let wakes = match state.sleep {
             Sleep::Awake => false,
             Sleep::Light => full && !state.urgent,
@@ -206,19 +261,17 @@ impl Queue {
             let _ = reply.send(Err(closed()));
             return;
         }
-        let before = state.bytes;
-        let group = match state.push(records, write, usize::MAX) {
-            Ok(group) => group,
-            Err(error) => {
-                let _ = reply.send(Err(error));
-                return;
-            }
-        };
-        let end = group.bytes.len();
-        let added = state.bytes - before;
+        let before = state.open_group().written.lengths();
+        if let Err(error) = state.push(records, write, usize::MAX) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let after = state.open.written.lengths();
         state.open.commits.push(Commit {
-            bytes: end - added..end,
-            records,
+            bytes: before.0..after.0,
+            audit: before.1..after.1,
+            records: after.2 - before.2,
+            taken: records,
             reply,
         });
         self.make_urgent(state);
@@ -295,7 +348,7 @@ impl Queue {
             group.fail(error);
             jobs.append(&mut group.then);
         }
-        state.full.retain(|group| !group.bytes.is_empty());
+        state.full.retain(|group| !group.written.is_empty());
         state.recount();
         jobs
     }
@@ -314,19 +367,26 @@ impl Queue {
 
     /// Takes back the buffer of a group that is written: growing one anew costs more than filling it.
     pub(super) fn recycle(&self, group: Group) {
-        let mut bytes = group.bytes;
-        bytes.clear();
+        let mut written = group.written;
+        written.cut_to((0, 0, 0));
         let mut state = self.state.lock();
-        if bytes.capacity() <= GROUP_BYTES && bytes.capacity() > state.spare.capacity() {
-            state.spare = bytes;
+        let spare = &mut state.spare;
+        for (had, has) in [
+            (written.bytes, &mut spare.bytes),
+            (written.audit, &mut spare.audit),
+        ] {
+            if had.capacity() <= GROUP_BYTES && had.capacity() > has.capacity() {
+                *has = had;
+            }
         }
     }
 
     /// Gives buffers back that nothing needs now.
     pub(super) fn shrink(&self) {
         let mut state = self.state.lock();
-        state.spare = Vec::new();
-        state.open.bytes.shrink_to_fit();
+        state.spare = Buffers::default();
+        state.open.written.bytes.shrink_to_fit();
+        state.open.written.audit.shrink_to_fit();
     }
 
     /// Refuses everything from now on.
@@ -395,17 +455,17 @@ impl State {
     ) -> Result<&mut Group, StoreError> {
         let waiting = self.bytes;
         let group = self.open_group();
-        let before = group.bytes.len();
-        let mut written = write(&mut group.bytes);
-        let added = group.bytes.len() - before;
+        let (before, size) = (group.written.lengths(), group.written.size());
+        let mut written = write(&mut group.written);
+        let added = group.written.size() - size;
         if waiting + added > bytes_max {
             written = written.and(Err(too_much()));
         }
         if let Err(error) = written {
-            group.bytes.truncate(before);
+            group.written.cut_to(before);
             return Err(error);
         }
-        group.records += records;
+        group.taken += records;
         self.bytes += added;
         self.records += records;
         Ok(&mut self.open)
@@ -417,17 +477,16 @@ impl State {
             None if self.open.is_empty() => return None,
             None => self.take_open(),
         };
-        self.bytes -= group.bytes.len();
-        self.records -= group.records;
+        self.bytes -= group.written.size();
+        self.records -= group.taken;
         self.urgent &= !self.is_empty();
         self.writing = true;
         Some(group)
     }
 
     fn take_open(&mut self) -> Group {
-        let bytes = std::mem::take(&mut self.spare);
         let next = Group {
-            bytes,
+            written: std::mem::take(&mut self.spare),
             ..Group::default()
         };
         std::mem::replace(&mut self.open, next)
@@ -435,8 +494,8 @@ impl State {
 
     fn recount(&mut self) {
         let groups = || self.full.iter().chain([&self.open]);
-        self.bytes = groups().map(|group| group.bytes.len()).sum();
-        self.records = groups().map(|group| group.records).sum();
+        self.bytes = groups().map(|group| group.written.size()).sum();
+        self.records = groups().map(|group| group.taken).sum();
     }
 }
 
@@ -444,7 +503,10 @@ impl State {
 pub(super) fn refuse(job: Job, error: &StoreError) {
     match job {
         Job::Read(read) => read.refuse(error.clone()),
-        Job::Forget { reply, .. } => drop(reply.send(Err(error.clone()))),
+        Job::Forget { reply, .. } | Job::ForgetAudit(_, reply) => {
+            drop(reply.send(Err(error.clone())));
+        }
+        Job::SignAudit(reply) => drop(reply.send(Err(error.clone()))),
         Job::Close(reply) => drop(reply.send(Err(error.clone()))),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
+use super::audit_read;
 use super::list;
 use super::live::{self, Located};
 use super::queue::{Reply, closed};
@@ -14,10 +15,12 @@ use super::restore::{corrupt, fold_frames, read_journal};
 use super::schema::store_error;
 use super::sessions;
 use super::{chunk, index};
+use crate::gate::audit::Checkpoint;
 use crate::gate::event::RunSummary;
 use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::StoredTurn;
 use crate::gate::session::StoredSession;
+use crate::store::audit::{AuditAsk, AuditSlice};
 use crate::store::disk;
 use crate::store::fold::fold_run;
 use crate::store::frame;
@@ -37,6 +40,8 @@ pub(super) enum Read {
     Marked(u64, BatchId, Reply<Option<StoredTurn>>),
     Session(SessionId, Reply<Option<StoredSession>>),
     Sessions(Reply<Vec<(SessionId, UnixMillis)>>),
+    Audit(Box<AuditAsk>, Reply<AuditSlice>),
+    Checkpoints(u64, usize, Reply<Vec<Checkpoint>>),
     /// No question: the thread ends.
     Stop,
 }
@@ -51,6 +56,8 @@ impl Read {
             Read::Marked(_, _, reply) => drop(reply.send(Err(error))),
             Read::Session(_, reply) => drop(reply.send(Err(error))),
             Read::Sessions(reply) => drop(reply.send(Err(error))),
+            Read::Audit(_, reply) => drop(reply.send(Err(error))),
+            Read::Checkpoints(_, _, reply) => drop(reply.send(Err(error))),
             Read::Stop => {}
         }
     }
@@ -95,6 +102,15 @@ pub(super) fn run(mut connection: Connection, questions: &Receiver<Read>) {
             }
             Read::Sessions(reply) => {
                 drop(reply.send(answer(&mut connection, sessions::list)));
+            }
+            // The journal holds nothing of the audit.
+            Read::Audit(ask, reply) => {
+                let found = audit_read::slice(&connection, &ask);
+                drop(reply.send(found.map_err(|error| store_error(&error))));
+            }
+            Read::Checkpoints(up_to, limit, reply) => {
+                let found = audit_read::checkpoints(&connection, up_to, limit);
+                drop(reply.send(found.map_err(|error| store_error(&error))));
             }
             Read::Stop => return,
         }

@@ -12,7 +12,7 @@ use super::SqliteOptions;
 use crate::store::StoreError;
 
 /// The newest version that this program knows.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Marks the file as ours: `CGst`.
 const APPLICATION_ID: i32 = 0x4347_7374;
@@ -21,7 +21,7 @@ const APPLICATION_ID: i32 = 0x4347_7374;
 pub(super) const PAGE_BYTES: usize = 8_192;
 
 /// Step n brings a file from version n to n + 1. Steps are only ever added.
-const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1, TABLES_2];
+const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1, TABLES_2, TABLES_3];
 
 /// Why the tables are these: every turn passes `journal` as part of a group, one row per group. The
 /// settler moves what a turn left there: into `open_turns` while it runs, then once into `chunks`,
@@ -84,8 +84,33 @@ CREATE TABLE sessions (
 ) WITHOUT ROWID;
 ";
 
+/// The audit: chained records in blocks, the segments that retention drops, and signed heads.
+const TABLES_3: &str = "
+CREATE TABLE audit_blocks (
+    first INTEGER PRIMARY KEY,
+    last INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    previous BLOB NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE audit_segments (
+    segment INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL
+);
+CREATE TABLE audit_checkpoints (
+    sequence INTEGER NOT NULL,
+    signed_at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (sequence, signed_at)
+) WITHOUT ROWID;
+";
+
 /// The tables without which a file is not ours, whatever its header says.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 14] = [
+    "audit_blocks",
+    "audit_checkpoints",
+    "audit_segments",
     "chunks",
     "journal",
     "meta",
@@ -149,6 +174,20 @@ pub(super) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connec
         connection.pragma_update(None, "cache_size", -1024)
     };
     set().map_err(|error| store_error(&error))?;
+    Ok(connection)
+}
+
+/// Opens the file for reading only, whoever writes it. Nothing is made, migrated or locked.
+pub(super) fn open_beside(path: &Path) -> Result<Connection, StoreError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_secs(2))?;
+        Ok(connection)
+    };
+    let connection = open().map_err(|error| store_error(&error))?;
+    check(&connection)?;
+    check_tables(&connection)?;
     Ok(connection)
 }
 

@@ -89,7 +89,7 @@ impl Settler {
         })
     }
 
-    /// Writes a group as journal row `seq`.
+    /// Writes a group as journal row `seq`, and `beside` in the same transaction.
     ///
     /// Of a large group, turns that begin and end in it go straight into chunks: written once instead
     /// of twice, which halves the price of a short turn. The row keeps their places and their runs.
@@ -99,10 +99,17 @@ impl Settler {
         seq: i64,
         bytes: &[u8],
         records: usize,
+        beside: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<Placed> {
         let records_of = live::records(seq, bytes).flatten();
         if records < SPLIT_RECORDS && bytes.len() < SPLIT_BYTES {
-            insert_row(connection, seq, bytes)?;
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if !bytes.is_empty() {
+                insert_row(&transaction, seq, bytes)?;
+            }
+            beside(&transaction)?;
+            transaction.commit()?;
             let of_turns = records_of.filter(|record| record.head.kind.is_of_turn());
             self.in_journal
                 .extend(of_turns.map(|record| (record.hash, seq)));
@@ -130,6 +137,7 @@ impl Settler {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         write_chunks(&transaction, &mut next, whole)?;
         insert_row(&transaction, seq, &row)?;
+        beside(&transaction)?;
         transaction.commit()?;
         self.next_chunk = next;
         self.in_journal

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use tokio::sync::watch;
 
+use super::audit::{Audit, Forgot};
 use super::forget::Forgetting;
 use super::queue::{Background, Group, Job, Next, Pause, Queue, Reply, refuse};
 use super::reader::{self, Read};
@@ -52,6 +53,9 @@ pub(super) struct Writer {
     pub(super) available: watch::Sender<bool>,
     pub(super) counters: Arc<Counters>,
     pub(super) settler: Settler,
+    pub(super) audit: Audit,
+    /// Sequence of the last audit record that is committed.
+    pub(super) audit_head: watch::Sender<u64>,
     pub(super) next_seq: i64,
     /// The last journal row that is settled.
     pub(super) settled_seq: i64,
@@ -69,6 +73,8 @@ pub(super) struct Writer {
 struct Work {
     forgetting: Option<Forget>,
     forgetting_next: Vec<Forget>,
+    /// Old segments of the audit are being forgotten: before when, how many so far.
+    audit_forgetting: Option<(u64, u64, Reply<u64>)>,
     /// Bytes written since the log was last moved into the file.
     log_bytes: usize,
     /// The log was moved into the file since the last write.
@@ -115,30 +121,42 @@ impl Writer {
 
     /// One group, one transaction, one sync of the disk.
     fn commit(&mut self, group: &Group) -> rusqlite::Result<Placed> {
-        if group.bytes.is_empty() {
+        let written = &group.written;
+        if written.is_empty() {
             return Ok(Placed::default());
         }
         failpoint::pass("store.before_commit");
         let (connection, seq) = (&mut self.connection, self.next_seq);
-        let placed = self
-            .settler
-            .write_group(connection, seq, &group.bytes, group.records)?;
+        let now = Clock::system().now_ms();
+        let mut next = None;
+        let audit = |transaction: &Transaction<'_>| {
+            next = Some(self.audit.write(transaction, &written.audit, now)?);
+            Ok(())
+        };
+        let placed =
+            self.settler
+                .write_group(connection, seq, &written.bytes, written.records, audit)?;
         failpoint::pass("store.after_commit");
+        if let Some(next) = next {
+            self.audit.take(next);
+        }
         Ok(placed)
     }
 
     fn wrote(&mut self, group: &Group, placed: Placed, work: &mut Work) {
-        if group.bytes.is_empty() {
+        let written = &group.written;
+        if written.is_empty() {
             return;
         }
         work.settling_rests = work.settling_rests.saturating_sub(1);
-        self.next_seq += 1;
+        // Without a record there is no row.
+        self.next_seq += i64::from(!written.bytes.is_empty());
         self.backlog_records += placed.records;
         self.backlog_bytes += placed.bytes;
         self.unindexed_turns += placed.turns;
-        work.log_bytes += group.bytes.len() + COMMIT_BYTES;
+        work.log_bytes += written.size() + COMMIT_BYTES;
         work.tidy = false;
-        self.counters.add_group(group.records, placed.turns);
+        self.counters.add_group(written.records, placed.turns);
         self.publish();
     }
 
@@ -160,6 +178,15 @@ impl Writer {
                         Some(_) => work.forgetting_next.push(next),
                     }
                 }
+                Job::ForgetAudit(before, reply) => match work.audit_forgetting {
+                    None => work.audit_forgetting = Some((before.0, 0, reply)),
+                    Some(_) => drop(reply.send(Ok(0))),
+                },
+                Job::SignAudit(reply) => {
+                    let now = Clock::system().now_ms();
+                    let signed = self.audit.sign_now(&mut self.connection, now);
+                    drop(reply.send(signed.map_err(|error| store_error(&error))));
+                }
                 Job::Close(reply) => work.closing = Some(reply),
             }
         }
@@ -173,16 +200,30 @@ impl Writer {
         if log >= OVERDUE || (backlog >= OVERDUE && work.settling_rests == 0) {
             return Background::Overdue;
         }
-        if work.forgetting.is_some() || log > 0 || (backlog > 0 && work.settling_rests == 0) {
+        if work.forgetting.is_some()
+            || work.audit_forgetting.is_some()
+            || log > 0
+            || (backlog > 0 && work.settling_rests == 0)
+            || self.sign_in().is_some_and(|left| left.is_zero())
+        {
             return Background::Now;
         }
         if !work.log_is_long {
             return Background::After(SOON);
         }
         match work.tidy && self.is_settled() {
-            true => Background::Nothing,
+            true => self
+                .sign_in()
+                .map_or(Background::Nothing, Background::After),
             false => Background::After(IDLE),
         }
+    }
+
+    /// How long until the audit's head must be signed. None: it is.
+    fn sign_in(&self) -> Option<Duration> {
+        let at = self.audit.sign_at()?;
+        let left = at.saturating_sub(Clock::system().now_ms());
+        Some(Duration::from_millis(left))
     }
 
     fn is_settled(&self) -> bool {
@@ -192,8 +233,13 @@ impl Writer {
     /// One slice of whatever is due.
     fn in_background(&mut self, work: &mut Work) {
         let forgets = work.forgetting.as_ref();
+        let is_due = self.sign_in().is_some_and(|left| left.is_zero());
         let outcome = if work.log_bytes >= LOG_BYTES {
             self.checkpoint(work)
+        } else if is_due {
+            self.sign_audit(work)
+        } else if work.audit_forgetting.is_some() {
+            self.forget_audit(work)
         } else if !work.log_is_long && forgets.is_none() {
             self.lengthen_log(work);
             Ok(())
@@ -208,6 +254,9 @@ impl Writer {
             tracing::warn!(%error, "the store cannot be tidied up now");
             work.settling_rests = SETTLING_RESTS;
             work.log_bytes = 0;
+            if let Some((_, _, reply)) = work.audit_forgetting.take() {
+                let _ = reply.send(Err(store_error(&error)));
+            }
             if let Some(forget) = work.forgetting.take() {
                 let _ = forget.reply.send(Err(store_error(&error)));
                 work.forgetting = work.forgetting_next.pop();
@@ -240,6 +289,35 @@ impl Writer {
             let _ = done.reply.send(Ok(done.forgetting.turns));
             work.forgetting = work.forgetting_next.pop();
         }
+        Ok(())
+    }
+
+    fn sign_audit(&mut self, work: &mut Work) -> rusqlite::Result<()> {
+        work.tidy = false;
+        let now = Clock::system().now_ms();
+        let signed = self.audit.sign_now(&mut self.connection, now);
+        if signed.is_err() {
+            self.audit.sign_later(now);
+        }
+        signed.map(drop)
+    }
+
+    fn forget_audit(&mut self, work: &mut Work) -> rusqlite::Result<()> {
+        work.tidy = false;
+        let Some((before, segments, _)) = &mut work.audit_forgetting else {
+            return Ok(());
+        };
+        let now = Clock::system().now_ms();
+        match self.audit.forget(&mut self.connection, *before, now)? {
+            Forgot::Blocks => {}
+            Forgot::Segment => *segments += 1,
+            Forgot::Nothing => {
+                if let Some((_, segments, reply)) = work.audit_forgetting.take() {
+                    let _ = reply.send(Ok(segments));
+                }
+            }
+        }
+        self.publish();
         Ok(())
     }
 
@@ -285,7 +363,7 @@ impl Writer {
         self.available.send_replace(false);
         group.fail(&error);
         self.start_reads(&mut group.then, &error, work);
-        if !group.bytes.is_empty() {
+        if !group.written.is_empty() {
             self.queue.put_back(group);
         }
         let mut error = error;
@@ -334,7 +412,9 @@ impl Writer {
             match job {
                 Job::Read(read) => reader::ask(&self.reader, read),
                 Job::Close(reply) => work.closing = Some(reply),
-                Job::Forget { .. } => refuse(job, error),
+                Job::Forget { .. } | Job::ForgetAudit(..) | Job::SignAudit(_) => {
+                    refuse(job, error);
+                }
             }
         }
     }
@@ -365,14 +445,21 @@ impl Writer {
     }
 
     fn publish(&self) {
+        let head = self.audit.head().sequence;
+        self.audit_head
+            .send_if_modified(|known| std::mem::replace(known, head) != head);
         self.counters
             .set_backlog(self.backlog_records, self.backlog_bytes);
     }
 
     /// Ends the reader first, so that the last connection to go empties the log.
-    fn close(self, work: Work) {
+    fn close(mut self, work: Work) {
         self.queue.close();
         let lost = self.queue.take_front().is_some();
+        let now = Clock::system().now_ms();
+        if let Err(error) = self.audit.sign_now(&mut self.connection, now) {
+            tracing::warn!(%error, "the audit's last records stay unsigned");
+        }
         let _ = self.reader.send(Read::Stop);
         let _ = self.reader_thread.join();
         let mut outcome = match lost {
@@ -385,6 +472,9 @@ impl Writer {
             outcome = Err(store_error(&error));
         }
         drop(self.lock);
+        if let Some((_, _, reply)) = work.audit_forgetting {
+            let _ = reply.send(Err(super::queue::closed()));
+        }
         for forget in work.forgetting.into_iter().chain(work.forgetting_next) {
             let _ = forget.reply.send(Err(super::queue::closed()));
         }

@@ -13,7 +13,7 @@ use callgate::gate::ids::{
     UnixMillis,
 };
 use callgate::gate::limits::Limits;
-use callgate::gate::record::{DispatchIntent, Record, StoredTurn, TurnSpec};
+use callgate::gate::record::{DispatchIntent, Fresh, Record, StoredTurn, TurnSpec};
 use callgate::gate::registry::{Registration, Registry};
 use callgate::gate::result::{CallEffect, CallOutcome, CallResult, CallTiming, Content};
 use callgate::gate::schema::{SchemaDialect, SchemaOptions};
@@ -102,6 +102,7 @@ pub(crate) fn spec(session: &str, turn: &str, run: &str, at: u64) -> Arc<TurnSpe
         round: 1,
         run_started_at: UnixMillis(at),
         accepted_at: UnixMillis(at),
+        principal: Arc::from(""),
     })
 }
 
@@ -163,6 +164,7 @@ pub(crate) fn dispatched(turn: &Arc<TurnSpec>, call: u16, attempt: u32) -> Recor
             attempt,
             instance: InstanceId::trusted("executor-1"),
         }],
+        decided: Vec::new(),
     }
 }
 
@@ -170,6 +172,7 @@ pub(crate) fn call_ended(turn: &Arc<TurnSpec>, call: u16, at: u64) -> Record {
     Record::CallsEnded {
         turn: turn.clone(),
         results: vec![(CallIndex(call), result("one", at))],
+        decided: Vec::new(),
     }
 }
 
@@ -199,6 +202,10 @@ pub(crate) fn ended_with(turn: &Arc<TurnSpec>, state: RunState, at: u64) -> Reco
     Record::TurnEnded {
         turn: turn.clone(),
         completed: completed(turn, state, at),
+        fresh: Fresh {
+            decided: Vec::new(),
+            ended: vec![CallIndex(0), CallIndex(1)],
+        },
     }
 }
 
@@ -219,6 +226,7 @@ pub(crate) fn tools(registry: &mut Registry, names: &[&str], description: &str) 
         has_permission_check: false,
         loop_exempt: false,
         loop_key: Vec::new(),
+        secret_pointers: Vec::new(),
         services: vec![String::from("files")],
         version: String::from("1"),
         annotations: Bytes::new(),

@@ -150,6 +150,7 @@ impl Paper {
             round: self.round,
             run_started_at: UnixMillis(0),
             accepted_at: UnixMillis(0),
+            principal: Arc::from(""),
         }
     }
 

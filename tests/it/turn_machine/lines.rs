@@ -362,7 +362,9 @@ fn record(spec: &TurnSpec, record: &Record) -> String {
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
         | Record::ToolsetPut(_)
-        | Record::ToolsetDeleted(_) => panic!("no record of a turn machine: {record:?}"),
+        | Record::ToolsetDeleted(_)
+        | Record::By(_)
+        | Record::Noted(_) => panic!("no record of a turn machine: {record:?}"),
     }
 }
 

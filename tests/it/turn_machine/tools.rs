@@ -34,6 +34,7 @@ pub(crate) fn definition(name: &str) -> ToolDefinition {
         max_concurrency: 0,
         supports_cancellation: true,
         has_permission_check: false,
+        secret_pointers: Vec::new(),
         services: Vec::new(),
         version: String::new(),
         annotations: Bytes::new(),

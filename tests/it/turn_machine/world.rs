@@ -1,5 +1,4 @@
 //! The engine on paper, for random turns: performs effects and believes none.
-//!
 //! Never decides what happens next; that is random.
 
 use std::collections::BTreeMap;
@@ -519,7 +518,9 @@ impl World {
                 | Record::ToolRegistered(_)
                 | Record::ToolRemoved(_)
                 | Record::ToolsetPut(_)
-                | Record::ToolsetDeleted(_) => {}
+                | Record::ToolsetDeleted(_)
+                | Record::By(_)
+                | Record::Noted(_) => {}
             }
         }
         let ended: BTreeMap<_, _> = stored.results.iter().cloned().collect();

@@ -333,6 +333,10 @@ pub struct ToolDefinition {
     /// The executor wants to be asked before each call (PermissionCheckRequest).
     #[prost(bool, tag = "16")]
     pub has_permission_check: bool,
+    /// Pointers into the arguments whose values are masked in the audit. At most 64
+    /// of at most 256 bytes. One that is no pointer: `tool_definition_invalid`.
+    #[prost(string, repeated, tag = "17")]
+    pub secret_pointers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Ids of the services that the handler may use in its own process. At most 64.
     #[prost(string, repeated, tag = "18")]
     pub services: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -2704,6 +2708,501 @@ pub mod approval_service_client {
             req.extensions_mut()
                 .insert(
                     GrpcMethod::new("callgate.v1.ApprovalService", "DecideApprovals"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// One record. Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditRecord {
+    /// Position, from 1, without gaps.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// When it was written, by the wall clock. May step back; `sequence` does not.
+    #[prost(uint64, tag = "2")]
+    pub recorded_at_ms: u64,
+    /// What happened, e.g. `call.decided`, `call.dispatched`, `call.ended`,
+    /// `call.late_result`, `approval.decided`, `grant.revoked`, `policy.changed`,
+    /// `security.refused`.
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// Who did it. Empty: the sidecar.
+    #[prost(string, tag = "4")]
+    pub principal: ::prost::alloc::string::String,
+    /// Its session. Empty: none.
+    #[prost(string, tag = "5")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Its run. Empty: none.
+    #[prost(string, tag = "6")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Its turn. Empty: none.
+    #[prost(string, tag = "7")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Its call. Empty: none.
+    #[prost(string, tag = "8")]
+    pub call_id: ::prost::alloc::string::String,
+    /// Its tool. Empty: none.
+    #[prost(string, tag = "9")]
+    pub tool: ::prost::alloc::string::String,
+    /// The record in canonical form, as it was hashed, `sequence` included. For calls
+    /// with the members `original_call`, `effective_call`, `decision` and
+    /// `result_digest`, as far as they are known.
+    #[prost(bytes = "bytes", tag = "10")]
+    pub record_json: ::prost::bytes::Bytes,
+    /// `record_hash` of the record before. 32 zero bytes for the first.
+    #[prost(bytes = "bytes", tag = "11")]
+    pub previous_hash: ::prost::bytes::Bytes,
+    /// SHA-256 over `callgate-audit-1`, a zero byte, `previous_hash` and
+    /// `record_json`.
+    #[prost(bytes = "bytes", tag = "12")]
+    pub record_hash: ::prost::bytes::Bytes,
+}
+/// Which records. All given conditions must hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditFilter {
+    /// Empty: all.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Empty: all.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+    /// Empty: all.
+    #[prost(string, tag = "3")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// Empty: all.
+    #[prost(string, tag = "4")]
+    pub call_id: ::prost::alloc::string::String,
+    /// A name or glob. Empty: all.
+    #[prost(string, tag = "5")]
+    pub tool: ::prost::alloc::string::String,
+    /// Empty: all.
+    #[prost(string, tag = "6")]
+    pub principal: ::prost::alloc::string::String,
+    /// Kinds, or their first parts, e.g. `approval`. Empty: all.
+    #[prost(string, repeated, tag = "7")]
+    pub kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Written at or after this. Absent: no bound.
+    #[prost(uint64, optional, tag = "8")]
+    pub since_ms: ::core::option::Option<u64>,
+    /// Written before this. Absent: no bound.
+    #[prost(uint64, optional, tag = "9")]
+    pub until_ms: ::core::option::Option<u64>,
+    /// Text that `record_json` contains, letter case ignored. Empty: any.
+    #[prost(string, tag = "10")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Sent by an admin or an observer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAuditRecordsRequest {
+    /// Absent: all.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<AuditFilter>,
+    /// Zero: 100. At most 1 000. An answer also ends before 3 MiB.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAuditRecordsResponse {
+    /// Newest first. With a filter a page may be short, or empty, before the last one.
+    #[prost(message, repeated, tag = "1")]
+    pub records: ::prost::alloc::vec::Vec<AuditRecord>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Sent by an admin or an observer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchAuditRecordsRequest {
+    /// Absent: all.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<AuditFilter>,
+    /// The last sequence seen. Absent: from now on.
+    #[prost(uint64, optional, tag = "2")]
+    pub after_sequence: ::core::option::Option<u64>,
+}
+/// Sent by the sidecar; an empty one every 15 s if nothing is written.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchAuditRecordsResponse {
+    /// Oldest first.
+    #[prost(message, repeated, tag = "1")]
+    pub records: ::prost::alloc::vec::Vec<AuditRecord>,
+    /// Resume after this; records outside the filter are counted too.
+    #[prost(uint64, tag = "2")]
+    pub last_sequence: u64,
+}
+/// Sent by an admin or an observer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VerifyAuditRequest {
+    /// First record. Zero: the first that is kept.
+    #[prost(uint64, tag = "1")]
+    pub first_sequence: u64,
+    /// Last record. Zero: the last there is.
+    #[prost(uint64, tag = "2")]
+    pub last_sequence: u64,
+    /// A checkpoint kept outside, to compare with. Absent: those in the store only.
+    #[prost(message, optional, tag = "3")]
+    pub checkpoint: ::core::option::Option<AuditCheckpoint>,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VerifyAuditResponse {
+    /// The chain is whole and fits every checkpoint.
+    #[prost(bool, tag = "1")]
+    pub intact: bool,
+    /// First record that is wrong or missing. Zero with `intact`.
+    #[prost(uint64, tag = "2")]
+    pub first_bad_sequence: u64,
+    /// What is wrong there.
+    #[prost(enumeration = "AuditProblem", tag = "3")]
+    pub problem: i32,
+    /// Records looked at.
+    #[prost(uint64, tag = "4")]
+    pub checked_records: u64,
+    /// The last good record's sequence.
+    #[prost(uint64, tag = "5")]
+    pub head_sequence: u64,
+    /// The last good record's hash.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub head_hash: ::prost::bytes::Bytes,
+    /// Where the chain begins. More than 1: what was before is dropped. Zero: there
+    /// is no record.
+    #[prost(uint64, tag = "7")]
+    pub first_kept_sequence: u64,
+    /// The last record that a checkpoint compared with covers. Zero: none.
+    #[prost(uint64, tag = "8")]
+    pub signed_to_sequence: u64,
+}
+/// Sent by an admin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportAuditRequest {
+    /// Absent: all.
+    #[prost(message, optional, tag = "1")]
+    pub filter: ::core::option::Option<AuditFilter>,
+    /// First record. Zero: the first that is kept.
+    #[prost(uint64, tag = "2")]
+    pub first_sequence: u64,
+    /// Last record. Zero: the last there is when the export begins.
+    #[prost(uint64, tag = "3")]
+    pub last_sequence: u64,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportAuditResponse {
+    /// Whole lines, each one `{"sequence":…,"record":…,"previous_hash":…,"hash":…}`.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub lines: ::prost::bytes::Bytes,
+    /// The last record in `lines`.
+    #[prost(uint64, tag = "2")]
+    pub last_sequence: u64,
+    /// A fresh checkpoint over everything exported. Only in the last message.
+    #[prost(message, optional, tag = "3")]
+    pub checkpoint: ::core::option::Option<AuditCheckpoint>,
+}
+/// The head of the chain at one moment, signed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditCheckpoint {
+    /// The head.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// Its hash.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub record_hash: ::prost::bytes::Bytes,
+    /// When.
+    #[prost(uint64, tag = "3")]
+    pub signed_at_ms: u64,
+    /// Names the key.
+    #[prost(string, tag = "4")]
+    pub key_id: ::prost::alloc::string::String,
+    /// Ed25519 over `callgate-checkpoint-1`, a zero byte, `sequence` and
+    /// `signed_at_ms` as 8 bytes big-endian each, and `record_hash`. 64 bytes.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub signature: ::prost::bytes::Bytes,
+}
+/// Sent by an admin or an observer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAuditCheckpointsRequest {
+    /// Zero: 100. At most 1 000.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// From the answer before. Empty: the first page.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAuditCheckpointsResponse {
+    /// Newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub checkpoints: ::prost::alloc::vec::Vec<AuditCheckpoint>,
+    /// Empty: the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// The public key of the present signer, 32 bytes.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub public_key: ::prost::bytes::Bytes,
+}
+/// What is wrong with a record. Unknown: ALTERED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AuditProblem {
+    /// Nothing.
+    Unspecified = 0,
+    /// Its hash does not fit its text.
+    Altered = 1,
+    /// It is missing, or out of order.
+    Gap = 2,
+    /// Its `previous_hash` is not the hash of the record before.
+    Unlinked = 3,
+    /// The chain ends before a checkpoint.
+    Truncated = 4,
+    /// A checkpoint has another hash for it, or a wrong signature.
+    CheckpointMismatch = 5,
+}
+impl AuditProblem {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "AUDIT_PROBLEM_UNSPECIFIED",
+            Self::Altered => "AUDIT_PROBLEM_ALTERED",
+            Self::Gap => "AUDIT_PROBLEM_GAP",
+            Self::Unlinked => "AUDIT_PROBLEM_UNLINKED",
+            Self::Truncated => "AUDIT_PROBLEM_TRUNCATED",
+            Self::CheckpointMismatch => "AUDIT_PROBLEM_CHECKPOINT_MISMATCH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AUDIT_PROBLEM_UNSPECIFIED" => Some(Self::Unspecified),
+            "AUDIT_PROBLEM_ALTERED" => Some(Self::Altered),
+            "AUDIT_PROBLEM_GAP" => Some(Self::Gap),
+            "AUDIT_PROBLEM_UNLINKED" => Some(Self::Unlinked),
+            "AUDIT_PROBLEM_TRUNCATED" => Some(Self::Truncated),
+            "AUDIT_PROBLEM_CHECKPOINT_MISMATCH" => Some(Self::CheckpointMismatch),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod audit_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Reads the audit: append-only, hash-chained, secrets masked. Nothing changes it.
+    #[derive(Debug, Clone)]
+    pub struct AuditServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> AuditServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> AuditServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            AuditServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lists or searches records, newest first.
+        /// Roles: admin, observer.
+        pub async fn list_audit_records(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAuditRecordsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListAuditRecordsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.AuditService/ListAuditRecords",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.AuditService", "ListAuditRecords"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams records as they are written, oldest first.
+        /// Roles: admin, observer.
+        pub async fn watch_audit_records(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchAuditRecordsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchAuditRecordsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.AuditService/WatchAuditRecords",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("callgate.v1.AuditService", "WatchAuditRecords"),
+                );
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Recomputes the chain over a range and compares it with the checkpoints.
+        /// Roles: admin, observer.
+        pub async fn verify_audit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::VerifyAuditRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::VerifyAuditResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.AuditService/VerifyAudit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.AuditService", "VerifyAudit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams records as lines of JSON, so that they can be verified elsewhere.
+        /// Roles: admin.
+        pub async fn export_audit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExportAuditRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ExportAuditResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.AuditService/ExportAudit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.AuditService", "ExportAudit"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Lists signed checkpoints, newest first. Kept outside, they show a truncation.
+        /// Roles: admin, observer.
+        pub async fn list_audit_checkpoints(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAuditCheckpointsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListAuditCheckpointsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.AuditService/ListAuditCheckpoints",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("callgate.v1.AuditService", "ListAuditCheckpoints"),
                 );
             self.inner.unary(req, path, codec).await
         }

@@ -310,7 +310,7 @@ DECISION_STAGE_MODE_DEFAULT: DecisionStage
 DECISION_STAGE_NO_APPROVER: DecisionStage
 
 class ToolDefinition(_message.Message):
-    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "loop_exempt", "loop_key", "timeout_ms", "max_concurrency", "supports_cancellation", "has_permission_check", "services", "version", "annotations_json")
+    __slots__ = ("name", "description", "parameters_json", "schema_dialect", "risk_level", "kind", "subject", "skip_permission", "idempotent", "exclusive", "loop_exempt", "loop_key", "timeout_ms", "max_concurrency", "supports_cancellation", "has_permission_check", "secret_pointers", "services", "version", "annotations_json")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -327,6 +327,7 @@ class ToolDefinition(_message.Message):
     MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     SUPPORTS_CANCELLATION_FIELD_NUMBER: _ClassVar[int]
     HAS_PERMISSION_CHECK_FIELD_NUMBER: _ClassVar[int]
+    SECRET_POINTERS_FIELD_NUMBER: _ClassVar[int]
     SERVICES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     ANNOTATIONS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -346,10 +347,11 @@ class ToolDefinition(_message.Message):
     max_concurrency: int
     supports_cancellation: bool
     has_permission_check: bool
+    secret_pointers: _containers.RepeatedScalarFieldContainer[str]
     services: _containers.RepeatedScalarFieldContainer[str]
     version: str
     annotations_json: bytes
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., loop_exempt: bool = ..., loop_key: _Optional[_Iterable[str]] = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., has_permission_check: bool = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_json: _Optional[bytes] = ..., schema_dialect: _Optional[_Union[SchemaDialect, str]] = ..., risk_level: _Optional[_Union[RiskLevel, str]] = ..., kind: _Optional[_Union[ToolKind, str]] = ..., subject: _Optional[_Union[Subject, _Mapping]] = ..., skip_permission: bool = ..., idempotent: bool = ..., exclusive: bool = ..., loop_exempt: bool = ..., loop_key: _Optional[_Iterable[str]] = ..., timeout_ms: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., supports_cancellation: bool = ..., has_permission_check: bool = ..., secret_pointers: _Optional[_Iterable[str]] = ..., services: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., annotations_json: _Optional[bytes] = ...) -> None: ...
 
 class Subject(_message.Message):
     __slots__ = ("pointer", "subject_type", "dialect")

@@ -1,0 +1,344 @@
+//! Verifies a chain, record by record.
+//!
+//! Says which record is wrong first, and how. Never checks a signature: heads that are compared with
+//! must have been checked before.
+
+use std::collections::BTreeMap;
+
+use super::chain::{GENESIS, Head, link};
+use crate::gate::result::Digest;
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// Its hash does not fit its text.
+    Altered,
+    /// It is missing, or out of order.
+    Gap,
+    /// Its previous hash is not the hash of the record before.
+    Unlinked,
+    /// The chain ends before a checkpoint.
+    Truncated,
+    /// A checkpoint has another hash for it, or a wrong signature.
+    CheckpointMismatch,
+}
+
+impl Problem {
+    /// The word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Problem::Altered => "altered",
+            Problem::Gap => "gap",
+            Problem::Unlinked => "unlinked",
+            Problem::Truncated => "truncated",
+            Problem::CheckpointMismatch => "checkpoint_mismatch",
+        }
+    }
+
+    /// What that means, for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Problem::Altered => "its hash does not fit its text",
+            Problem::Gap => "it is missing, or out of order",
+            Problem::Unlinked => "its previous hash is not the hash of the record before",
+            Problem::Truncated => "the chain ends before a checkpoint",
+            Problem::CheckpointMismatch => {
+                "a checkpoint has another hash for it, or a signature that does not hold"
+            }
+        }
+    }
+}
+
+/// The first record that is wrong or missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("record {sequence}: {}", problem.meaning())]
+pub struct Broken {
+    /// Its position.
+    pub sequence: u64,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// One record as it was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// As its text says.
+    pub sequence: u64,
+    /// Its text.
+    pub record_json: &'a [u8],
+    /// The hash of the record before as it is kept with this one. None: it is kept with that one only.
+    pub previous: Option<Digest>,
+    /// Its hash as it is kept.
+    pub hash: Digest,
+}
+
+/// A verification that is going on.
+#[derive(Debug, Clone, Default)]
+pub struct Verifier {
+    /// What must come next follows this. None: whatever comes first.
+    head: Option<Head>,
+    first: u64,
+    /// It may begin with any record. Else with the first one, or right behind a signed head.
+    anywhere: bool,
+    checked: u64,
+    /// Heads that were signed.
+    signed: BTreeMap<u64, Digest>,
+}
+
+impl Verifier {
+    /// A verification of what is kept, from its first record on.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What comes is a part and may begin with any record.
+    pub fn begin_anywhere(&mut self) {
+        self.anywhere = true;
+    }
+
+    /// A verification of what must begin with record `first`.
+    pub fn from(first: u64) -> Self {
+        Self {
+            first,
+            anywhere: true,
+            ..Self::default()
+        }
+    }
+
+    /// A head that the chain must have. Its signature was checked.
+    ///
+    /// # Errors
+    /// [`Broken`]: another head was signed for the same record.
+    pub fn expect(&mut self, head: Head) -> Result<(), Broken> {
+        let known = *self.signed.entry(head.sequence).or_insert(head.hash);
+        match known == head.hash {
+            true => Ok(()),
+            false => Err(Broken {
+                sequence: head.sequence,
+                problem: Problem::CheckpointMismatch,
+            }),
+        }
+    }
+
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// [`Broken`]; nothing more can be said then.
+    pub fn take(&mut self, known: &Known<'_>) -> Result<(), Broken> {
+        let expected = match self.head {
+            Some(head) => head.sequence + 1,
+            None if self.first > 0 => self.first,
+            None => known.sequence,
+        };
+        let broken = |problem| Broken {
+            sequence: expected,
+            problem,
+        };
+        if known.sequence != expected {
+            return Err(broken(Problem::Gap));
+        }
+        let previous = match (self.head, known.previous) {
+            (Some(head), _) => head.hash,
+            (None, _) if expected == 1 => GENESIS,
+            (None, Some(previous)) => previous,
+            (None, None) => return Err(broken(Problem::Unlinked)),
+        };
+        if known.previous.is_some_and(|kept| kept != previous) {
+            return Err(broken(Problem::Unlinked));
+        }
+        if link(&previous, known.record_json) != known.hash {
+            return Err(broken(Problem::Altered));
+        }
+        if self.head.is_none() {
+            self.begin(expected, &previous)?;
+        }
+        let head = Head {
+            sequence: expected,
+            hash: known.hash,
+        };
+        self.compare(&head)?;
+        self.head = Some(head);
+        self.checked += 1;
+        Ok(())
+    }
+
+    /// A chain whose begin was dropped begins where a checkpoint says.
+    fn begin(&mut self, first: u64, previous: &Digest) -> Result<(), Broken> {
+        self.first = first;
+        let before = first.saturating_sub(1);
+        let problem = match self.signed.get(&before) {
+            Some(signed) if signed == previous => return Ok(()),
+            Some(_) => Problem::CheckpointMismatch,
+            None if self.anywhere || first <= 1 => return Ok(()),
+            None => Problem::Gap,
+        };
+        Err(Broken {
+            sequence: before,
+            problem,
+        })
+    }
+
+    fn compare(&self, head: &Head) -> Result<(), Broken> {
+        let signed = self.signed.get(&head.sequence);
+        match signed.is_none_or(|signed| *signed == head.hash) {
+            true => Ok(()),
+            false => Err(Broken {
+                sequence: head.sequence,
+                problem: Problem::CheckpointMismatch,
+            }),
+        }
+    }
+
+    /// Nothing more comes.
+    ///
+    /// # Errors
+    /// [`Broken`]: a checkpoint says that there was more.
+    pub fn end(&self) -> Result<(), Broken> {
+        let head = self.head().sequence;
+        match self.signed.last_key_value() {
+            Some((signed, _)) if *signed > head => Err(Broken {
+                sequence: head + 1,
+                problem: Problem::Truncated,
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Where the chain began. Zero: nothing came.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The last good record.
+    pub fn head(&self) -> Head {
+        self.head.unwrap_or_default()
+    }
+
+    /// Records that were good.
+    pub fn checked(&self) -> u64 {
+        self.checked
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on says so by failing"
+)]
+mod tests {
+    use super::*;
+
+    /// Records 1 to `count` with the hash before each and its own.
+    fn chain(count: u64) -> Vec<(u64, Vec<u8>, Digest, Digest)> {
+        let mut previous = GENESIS;
+        let records = (1..=count).map(|sequence| {
+            let json = format!("{{\"sequence\":{sequence}}}").into_bytes();
+            let hash = link(&previous, &json);
+            let before = std::mem::replace(&mut previous, hash);
+            (sequence, json, before, hash)
+        });
+        records.collect()
+    }
+
+    fn run(
+        verifier: &mut Verifier,
+        chain: &[(u64, Vec<u8>, Digest, Digest)],
+    ) -> Result<(), Broken> {
+        for (sequence, json, previous, hash) in chain {
+            verifier.take(&Known {
+                sequence: *sequence,
+                record_json: json,
+                previous: Some(*previous),
+                hash: *hash,
+            })?;
+        }
+        verifier.end()
+    }
+
+    fn found(chain: &[(u64, Vec<u8>, Digest, Digest)]) -> (u64, Problem) {
+        let broken = run(&mut Verifier::new(), chain).unwrap_err();
+        (broken.sequence, broken.problem)
+    }
+
+    #[test]
+    fn a_whole_chain_is_good_from_any_record_on() {
+        let chain = chain(5);
+        for first in 0..4 {
+            let mut verifier = Verifier::new();
+            verifier.begin_anywhere();
+            assert_eq!(run(&mut verifier, &chain[first..]), Ok(()));
+            assert_eq!(verifier.first(), first as u64 + 1);
+            assert_eq!(verifier.checked(), 5 - first as u64);
+            assert_eq!(verifier.head().hash, chain[4].3);
+        }
+    }
+
+    #[test]
+    fn the_first_wrong_record_is_named() {
+        let good = chain(5);
+        let mut altered = good.clone();
+        altered[2].1[1] = b'S';
+        assert_eq!(found(&altered), (3, Problem::Altered));
+        let mut rehashed = altered.clone();
+        rehashed[2].3 = link(&rehashed[2].2, &rehashed[2].1);
+        assert_eq!(found(&rehashed), (4, Problem::Unlinked));
+        let mut deleted = good.clone();
+        deleted.remove(2);
+        assert_eq!(found(&deleted), (3, Problem::Gap));
+        let mut swapped = good.clone();
+        swapped.swap(1, 2);
+        assert_eq!(found(&swapped), (2, Problem::Gap));
+        let mut twice = good.clone();
+        twice.insert(2, good[1].clone());
+        assert_eq!(found(&twice), (3, Problem::Gap));
+        let mut other_begin = good;
+        other_begin[0].2 = Digest([1; 32]);
+        assert_eq!(found(&other_begin), (1, Problem::Unlinked));
+    }
+
+    #[test]
+    fn checkpoints_show_what_a_chain_alone_does_not() {
+        let good = chain(5);
+        let head = |at: usize| Head {
+            sequence: good[at].0,
+            hash: good[at].3,
+        };
+        let with = |heads: &[Head], chain: &[_]| {
+            let mut verifier = Verifier::new();
+            for head in heads {
+                verifier.expect(*head)?;
+            }
+            run(&mut verifier, chain)
+        };
+        let broken = |sequence, problem| Err(Broken { sequence, problem });
+        assert_eq!(with(&[head(1), head(4)], &good), Ok(()));
+        let cut = &good[..3];
+        assert_eq!(with(&[head(4)], cut), broken(4, Problem::Truncated));
+        let none: &[(u64, Vec<u8>, Digest, Digest)] = &[];
+        assert_eq!(with(&[head(4)], none), broken(1, Problem::Truncated));
+        // Somebody wrote the whole chain anew.
+        let other = Head {
+            sequence: 3,
+            hash: Digest([9; 32]),
+        };
+        let mismatch = broken(3, Problem::CheckpointMismatch);
+        assert_eq!(with(&[other], &good), mismatch);
+        assert_eq!(with(&[head(2), other], &good), mismatch);
+        // Or from a dropped begin on.
+        assert_eq!(with(&[other], &good[3..]), mismatch);
+        assert_eq!(with(&[head(2)], &good[3..]), Ok(()));
+        // Where nothing signed says that it may begin there, the begin is missing.
+        assert_eq!(with(&[head(4)], &good[3..]), broken(3, Problem::Gap));
+    }
+
+    #[test]
+    fn a_range_begins_where_it_must() {
+        let good = chain(3);
+        let refused = run(&mut Verifier::from(2), &good[2..]);
+        let gap = Broken {
+            sequence: 2,
+            problem: Problem::Gap,
+        };
+        assert_eq!(refused, Err(gap));
+    }
+}

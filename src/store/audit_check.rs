@@ -1,0 +1,186 @@
+//! Verifies an audit slice by slice: the chain, the signed heads, and who signed them.
+//!
+//! Works on whatever gives slices: a store, a file of one, an export. Never repairs anything.
+
+use super::audit::{AuditAsk, AuditRow, AuditSlice};
+use super::signer::holds;
+use crate::gate::audit::{Broken, Checkpoint, Head, Known, Problem, Verifier};
+
+/// Bytes of records that are read at once.
+const SLICE_BYTES: usize = 512 << 10;
+/// Records that are read at once.
+const SLICE_RECORDS: usize = 10_000;
+
+/// Which records to verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Range {
+    /// The first one. Zero: the first that is kept.
+    pub first: u64,
+    /// The last one. Zero: the last that there is.
+    pub last: u64,
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The first record that is wrong. None: all are whole and fit every checkpoint.
+    pub broken: Option<Broken>,
+    /// Records that were good.
+    pub checked: u64,
+    /// Where the chain begins. More than 1: what was before is dropped. Zero: there is no record.
+    pub first: u64,
+    /// The last good record.
+    pub head: Head,
+    /// Checkpoints that were compared.
+    pub checkpoints: usize,
+    /// The last record that a checkpoint compared with covers. Zero: none.
+    pub signed_to: u64,
+}
+
+/// A verification that is going on.
+#[derive(Debug, Clone)]
+pub struct Check {
+    verifier: Verifier,
+    range: Range,
+    next: Option<u64>,
+    broken: Option<Broken>,
+    checkpoints: usize,
+    signed_to: u64,
+}
+
+impl Check {
+    /// Begins. Signatures hold only if they are of one of these keys.
+    pub fn new(range: Range, checkpoints: &[Checkpoint], trusted: &[[u8; 32]]) -> Self {
+        let mut check = Self {
+            verifier: match range.first {
+                0 => Verifier::new(),
+                first => Verifier::from(first),
+            },
+            next: Some(range.first),
+            range,
+            broken: None,
+            checkpoints: 0,
+            signed_to: 0,
+        };
+        for checkpoint in checkpoints {
+            check.expect(checkpoint, trusted);
+        }
+        check
+    }
+
+    /// The same, for a part that may begin with any record.
+    #[must_use]
+    pub fn of_a_part(mut self) -> Self {
+        self.verifier.begin_anywhere();
+        self
+    }
+
+    fn expect(&mut self, checkpoint: &Checkpoint, trusted: &[[u8; 32]]) {
+        let sequence = checkpoint.head.sequence;
+        if self.range.last > 0 && sequence > self.range.last {
+            return;
+        }
+        let is_ours = trusted.contains(&checkpoint.public_key) && holds(checkpoint);
+        let expected = match is_ours {
+            true => self.verifier.expect(checkpoint.head),
+            false => Err(Broken {
+                sequence,
+                problem: Problem::CheckpointMismatch,
+            }),
+        };
+        self.checkpoints += 1;
+        self.signed_to = self.signed_to.max(sequence);
+        if let Err(broken) = expected {
+            self.found(broken);
+        }
+    }
+
+    /// Takes a problem that was found otherwise; the earliest counts.
+    pub fn found(&mut self, broken: Broken) {
+        let is_earlier = self
+            .broken
+            .is_none_or(|known| broken.sequence < known.sequence);
+        if is_earlier {
+            self.broken = Some(broken);
+        }
+    }
+
+    /// What to read next. None: nothing more.
+    pub fn ask(&self) -> Option<AuditAsk> {
+        Some(AuditAsk {
+            from: self.next?,
+            to: self.range.last,
+            limit: SLICE_RECORDS,
+            bytes_max: SLICE_BYTES,
+            ..AuditAsk::default()
+        })
+    }
+
+    /// Takes what was read.
+    pub fn take(&mut self, slice: &AuditSlice) {
+        self.next = slice.next;
+        for row in &slice.rows {
+            if let Err(broken) = self.take_row(row) {
+                self.found(broken);
+                self.next = None;
+                return;
+            }
+        }
+        if self.next.is_none()
+            && let Err(broken) = self.end()
+        {
+            self.found(broken);
+        }
+    }
+
+    fn take_row(&mut self, row: &AuditRow) -> Result<(), Broken> {
+        // One whose text says nothing of its place stands where it stands.
+        let sequence = row.members().map_or(row.place, |members| members.sequence);
+        self.verifier.take(&Known {
+            sequence,
+            record_json: &row.record_json,
+            previous: Some(row.previous),
+            hash: row.hash,
+        })?;
+        match sequence == row.place {
+            true => Ok(()),
+            // What stands beside the record names another one.
+            false => Err(Broken {
+                sequence,
+                problem: Problem::Altered,
+            }),
+        }
+    }
+
+    /// What should come next.
+    pub fn expected(&self) -> u64 {
+        match self.verifier.head().sequence {
+            0 => self.range.first.max(1),
+            head => head + 1,
+        }
+    }
+
+    fn end(&self) -> Result<(), Broken> {
+        self.verifier.end()?;
+        let head = self.verifier.head().sequence;
+        match self.range.last > head {
+            true => Err(Broken {
+                sequence: head + 1,
+                problem: Problem::Gap,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// What was found.
+    pub fn report(&self) -> Report {
+        Report {
+            broken: self.broken,
+            checked: self.verifier.checked(),
+            first: self.verifier.first(),
+            head: self.verifier.head(),
+            checkpoints: self.checkpoints,
+            signed_to: self.signed_to,
+        }
+    }
+}
