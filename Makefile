@@ -18,7 +18,7 @@ PY_CLIENT := clients/python
 export CARGO_INCREMENTAL := 0
 export CALLGATE_TEST_INPUTS := $(INPUTS)
 
-.PHONY: help demo test bench generate baseline inputs format \
+.PHONY: help demo test bench soak generate baseline inputs format \
 	check-rust check-proto test-rust test-python clean
 
 help: ## show the targets
@@ -57,6 +57,10 @@ test-python: $(VENV)/.ready $(VENV_NEWEST)/.ready
 bench: ## measure against the bare relay; writes target/bench.json
 	$(CARGO) build --locked --release --bins
 	$(TARGET)/release/callgate-bench run --callgate $(TARGET)/release/callgate --json $(TARGET)/bench.json $(BENCH_FLAGS)
+
+soak: ## write a million audit records over several segments and verify them; says how long it took
+	CALLGATE_SOAK_RECORDS=1000000 timeout 1800 $(CARGO) test --locked --release --workspace --features failpoints \
+		--test it -- --exact store::soak::very_many_records_are_written_and_verified --nocapture
 
 generate: ## write the generated protobuf code again
 	$(CARGO) run --locked --quiet -p callgate-codegen

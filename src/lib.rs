@@ -16,10 +16,10 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`gate`] | admission, arguments, schemas, registry, loops, permission, hooks, approvals, the turn machine, results: pure |
+//! | [`gate`] | admission, arguments, schemas, registry, loops, permission, hooks, approvals, the turn machine, results, the audit: pure |
 //! | [`engine`] | one task per turn, event logs, runs, sessions, what waits for approvers, recovery |
 //! | [`executor`] | the executor stream over any carrier, slots, resume |
-//! | [`store`] | SQLite: a journal with group commit, folded into tables |
+//! | [`store`] | SQLite: a journal with group commit, folded into tables; the audit beside it |
 //! | [`server`] | listeners, credentials, services, the one mapper from errors to status |
 //! | [`cli`] | the program; `cli/sidecar.rs` puts everything together |
 //! | [`pb`] | generated messages and traits |
@@ -40,6 +40,7 @@
 //! - What waits for a person is on the disk before it is shown, and a decision before it is answered.
 //! - A call that must not run twice is recorded before it is sent, and never sent again without proof
 //!   that it did not begin.
+//! - A record of the audit is written in the transaction of its fact, and derived from it in one place.
 //! - No lock is held across an await; a turn is owned by one task.
 //! - Every queue, map, message and wait has a bound with a name.
 

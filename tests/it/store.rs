@@ -12,3 +12,4 @@ mod model;
 mod open;
 mod reads;
 pub(crate) mod samples;
+mod soak;

@@ -4,6 +4,7 @@
 //! Exit 0 only if all of them did. Leaves nothing behind: the state is in a temporary directory.
 
 mod approvals;
+mod audit;
 mod loops;
 mod processes;
 mod scenarios;
@@ -28,8 +29,9 @@ use scenarios::{Expected, SCENARIOS, Scenario};
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long one scenario may take.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
-/// Scenarios besides the recorded messages: one of loops, two of approvals, one of registrations.
-const OTHERS: usize = 4;
+/// Scenarios besides the recorded messages: one of loops, two of approvals, one of registrations, one of
+/// the audit.
+const OTHERS: usize = 5;
 /// What the executor registers.
 const TOOLS: usize = 7;
 
@@ -83,6 +85,11 @@ impl Demo {
         }
         bakery.stop().await?;
         sidecar.stop().await?;
+        if let Err(problem) = audit::play(dir.path()) {
+            let problem = format!("audit: {}", text_of(&problem));
+            data(&format!("  NOT as it must: {problem}"));
+            surprises.push(problem);
+        }
         verdict(&surprises)
     }
 
@@ -155,6 +162,10 @@ fn text_of(outcome: &Outcome) -> &str {
 fn read(file: &Path) -> Result<String, Outcome> {
     std::fs::read_to_string(file)
         .map_err(|error| Outcome::failed(format!("`{}`: {error}", file.display())))
+}
+
+fn read_bytes(file: &Path) -> Result<Vec<u8>, Outcome> {
+    std::fs::read(file).map_err(|error| Outcome::failed(format!("`{}`: {error}", file.display())))
 }
 
 async fn wait_for_tools(channel: &AuthorizedChannel) -> Result<(), Outcome> {

@@ -34,6 +34,10 @@ async fn definitions_have_a_size_in_every_part() {
         parameters_json: text.to_owned().into(),
         ..base()
     };
+    let secret = |count: usize, pointer: &str| pb::ToolDefinition {
+        secret_pointers: vec![pointer.to_owned(); count],
+        ..base()
+    };
     let described = |bytes: usize| {
         schema(&format!(
             r#"{{"type":"object","description":"{}"}}"#,
@@ -94,6 +98,21 @@ async fn definitions_have_a_size_in_every_part() {
                 services: vec!["a".to_owned(), "b".to_owned()],
                 ..base()
             },
+            "tool_definition_invalid",
+        ),
+        (
+            secret(64, "/a"),
+            secret(65, "/a"),
+            "tool_definition_invalid",
+        ),
+        (
+            secret(1, &format!("/{}", "a".repeat(255))),
+            secret(1, &format!("/{}", "a".repeat(256))),
+            "tool_definition_invalid",
+        ),
+        (
+            secret(1, "/a~1b/0"),
+            secret(1, "a"),
             "tool_definition_invalid",
         ),
         (described(100), described(101), "schema_too_large"),

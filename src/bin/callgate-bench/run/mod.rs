@@ -72,6 +72,8 @@ enum Part {
     Throughput,
     /// Turns of many calls.
     Batches,
+    /// Calls a second with the audit and without it.
+    Audit,
     /// Many tools in the registry.
     Tools,
     /// Spreads under steady load.
@@ -285,7 +287,28 @@ impl Bench {
             self.beside(&floor, "cancel", Self::cancel)?;
         }
         drop(floor);
+        if self.wants(Part::Audit) {
+            self.audit()?;
+        }
         self.alone()
+    }
+
+    /// What the audit costs: two sidecars, which differ in nothing else.
+    fn audit(&mut self) -> Result<(), Problem> {
+        let without = self.sidecar_with("unaudited", 10, &["audit.enabled=false"])?;
+        let with = self.sidecar("audited", 10)?;
+        let points = [Shape::Run, Shape::Stream].map(|shape| point(shape, 64, SMALL, 1));
+        for mut series in self.pairs((&without, &with), &points, None)? {
+            series.name = format!("audit over none, {}", series.name);
+            self.rows.audit(&series);
+            self.series.push(series);
+        }
+        drop((without, with));
+        for name in ["unaudited", "audited"] {
+            let bytes = self.setup.forget(name)?;
+            self.keep(&format!("store_bytes_{name}"), &bytes)?;
+        }
+        Ok(())
     }
 
     /// Does `work` with a sidecar that has done nothing before, and removes what it leaves.
@@ -318,7 +341,11 @@ impl Bench {
     }
 
     fn sidecar(&self, name: &str, tools: usize) -> Result<Side, Problem> {
-        let sidecar = self.setup.sidecar(name)?;
+        self.sidecar_with(name, tools, &[])
+    }
+
+    fn sidecar_with(&self, name: &str, tools: usize, set: &[&str]) -> Result<Side, Problem> {
+        let sidecar = self.setup.sidecar_with(name, set)?;
         let tools = format!("--tools={tools}");
         Ok(Side {
             executor: self.setup.executor(&sidecar.socket, &[&tools])?,

@@ -98,6 +98,21 @@ impl Rows {
         }
     }
 
+    /// Calls a second with the audit against those without it, and what it costs the processor.
+    pub(super) fn audit(&mut self, series: &Series) {
+        let bound = Bound::AtLeast(0.95);
+        self.ratio("audit", series, ("calls/s", RATE, Unit::PerSecond), bound);
+        let (a, b) = series.medians(CPU);
+        self.add(
+            "",
+            format!("{} CPU per call", series.name),
+            (Unit::Micros.show(a), Unit::Micros.show(b)),
+            (Spread::of(series.differences(CPU)), Unit::Micros),
+            Bound::None,
+            Spread::of(series.noise(CPU)),
+        );
+    }
+
     /// The long stream against an rpc per turn, both on Callgate.
     pub(super) fn stream_over_run(
         &mut self,

@@ -147,7 +147,16 @@ impl Setup {
 
     /// A sidecar that serves.
     pub(super) fn sidecar(&self, name: &str) -> Result<Sidecar, Problem> {
-        let process = Process::start(&format!("the sidecar `{name}`"), &mut self.serve(name)?)?;
+        self.sidecar_with(name, &[])
+    }
+
+    /// The same with keys of the configuration set.
+    pub(super) fn sidecar_with(&self, name: &str, set: &[&str]) -> Result<Sidecar, Problem> {
+        let mut command = self.serve(name)?;
+        for entry in set {
+            command.args(["--set", entry]);
+        }
+        let process = Process::start(&format!("the sidecar `{name}`"), &mut command)?;
         let places = process.wait_ready(READY).map_err(|problem| {
             let log = self.scratch.path.join(name).join("log");
             let log = std::fs::read_to_string(log).unwrap_or_default();
