@@ -375,3 +375,38 @@ fn registering_the_same_again_does_not_grow_the_revision() {
     registry.unregister(&ToolName::trusted("none"));
     assert_eq!(registry.revision, revision);
 }
+
+#[test]
+fn a_loop_key_holds_few_and_short_pointers() {
+    let problem = |keys: Vec<String>| {
+        let mut registry = Registry::default();
+        let definition = ToolDefinition {
+            loop_key: keys,
+            ..definition("tool")
+        };
+        let outcomes = register(&mut registry, "a", vec![definition]);
+        match outcomes.as_slice() {
+            [Registration::Active { .. }] => None,
+            [Registration::Refused { error, .. }] => Some((error.code(), error.to_string())),
+            other => panic!("{other:?}"),
+        }
+    };
+    let pointer = |bytes: usize| format!("/{}", "x".repeat(bytes - 1));
+    assert_eq!(problem(vec![pointer(256); 16]), None);
+    let invalid = |text: &str| Some(("tool_definition_invalid", text.to_owned()));
+    assert_eq!(
+        problem(vec![pointer(2); 17]),
+        invalid("`loop_key` must have at most 16 entries")
+    );
+    assert_eq!(
+        problem(vec![pointer(257)]),
+        invalid("`loop_key` must have a pointer of at most 256 bytes")
+    );
+    for wrong in ["", "/", "path", "/a~2"] {
+        assert_eq!(
+            problem(vec![wrong.to_owned()]),
+            invalid("`loop_key` must have a pointer to an argument, such as `/command`"),
+            "{wrong}"
+        );
+    }
+}

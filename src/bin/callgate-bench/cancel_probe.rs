@@ -135,6 +135,8 @@ impl Probe {
     async fn cancel(&mut self, session: &str, turn_id: String) -> Result<u64, Problem> {
         let request = pb::RunTurnRequest {
             session_id: session.to_owned(),
+            // The same call each time would be a loop.
+            run_id: turn_id.clone(),
             turn_id: turn_id.clone(),
             calls: vec![pb::ToolCall {
                 call_id: "call_1".to_owned(),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def test_the_fifth_identical_call_ends_the_run(sidecar: Sidecar) -> None:
-    client = sidecar.client()
+    client = sidecar.client(executor_name="looker")
     ran: list[str] = []
 
     @client.tool(risk="safe", kind="read")
