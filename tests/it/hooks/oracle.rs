@@ -48,7 +48,6 @@ pub(super) enum Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tool {
     SafeRead,
-    SafeEdit,
     SensitiveRead,
     SensitiveEdit,
     SensitiveOther,
@@ -135,8 +134,8 @@ fn chain(hooks: [Says; 2]) -> Chain {
 /// What the mode says, the first row that fits.
 fn mode_says(mode: Mode, tool: Tool) -> &'static str {
     let dangerous = tool == Tool::DangerousDelete;
-    let safe = matches!(tool, Tool::SafeRead | Tool::SafeEdit);
-    let edits = matches!(tool, Tool::SafeEdit | Tool::SensitiveEdit);
+    let safe = tool == Tool::SafeRead;
+    let edits = tool == Tool::SensitiveEdit;
     let changes = edits || dangerous;
     let reads = matches!(tool, Tool::SafeRead | Tool::SensitiveRead);
     match mode {

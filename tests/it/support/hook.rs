@@ -61,10 +61,11 @@ impl HookProcess {
     pub(crate) async fn join(sidecar: &Sidecar, hello: pb::HookHello) -> Self {
         let mut process = Self::open(sidecar).await;
         process.say(Word::Hello(hello)).await;
-        process.welcome = match process.hear().await.unwrap() {
-            Heard::Welcome(welcome) => welcome,
-            other => panic!("no welcome: {other:?}"),
+        let heard = process.hear().await.unwrap();
+        let Heard::Welcome(welcome) = heard else {
+            panic!("no welcome: {heard:?}");
         };
+        process.welcome = welcome;
         process
     }
 
@@ -95,11 +96,6 @@ impl HookProcess {
         while self.hear().await.is_ok() {}
     }
 
-    /// Breaks the stream: its words never end in order.
-    pub(crate) fn hang_up(mut self) {
-        std::mem::forget(self.out.take());
-    }
-
     /// The next word of the sidecar; pings are answered on the way. An error: how the stream ended.
     pub(crate) async fn hear(&mut self) -> Result<Heard, Option<Status>> {
         loop {
@@ -109,19 +105,20 @@ impl HookProcess {
                 Ok(None) => return Err(None),
                 Err(status) => return Err(Some(status)),
             };
-            match body {
-                Heard::Ping(ping) => self.say(Word::Pong(pb::Pong { nonce: ping.nonce })).await,
-                other => return Ok(other),
-            }
+            let Heard::Ping(ping) = body else {
+                return Ok(body);
+            };
+            self.say(Word::Pong(pb::Pong { nonce: ping.nonce })).await;
         }
     }
 
     /// The next question.
     pub(crate) async fn asked(&mut self) -> pb::HookInvocation {
-        match self.hear().await.unwrap() {
-            Heard::Invocation(invocation) => invocation,
-            other => panic!("no question: {other:?}"),
-        }
+        let heard = self.hear().await.unwrap();
+        let Heard::Invocation(invocation) = heard else {
+            panic!("no question: {heard:?}");
+        };
+        invocation
     }
 
     /// Answers one question.
