@@ -10,6 +10,7 @@ pub mod approval;
 pub mod audit;
 pub mod call;
 pub mod command;
+mod definition_digest;
 pub mod event;
 pub mod hooks;
 pub mod ids;

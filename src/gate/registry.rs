@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::definition_digest::changed_fields;
 use super::ids::{OwnerName, ToolName, UnixMillis};
 use super::limits::Limits;
 use super::result::Digest;
 use super::tool::{
     self, CheckedDefinition, DefinitionError, SharedTool, Tool, ToolDefinition, ToolRules,
-    changed_fields,
 };
 use super::toolset::Toolsets;
 

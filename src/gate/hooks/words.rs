@@ -41,7 +41,7 @@ pub struct Injected {
 }
 
 /// What a tool said and a hook keeps from the model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct KeptBack {
     /// The contents.
     pub contents: Vec<Content>,
@@ -49,6 +49,17 @@ pub struct KeptBack {
     pub structured: Bytes,
     /// Of an error. Empty: none.
     pub message: String,
+}
+
+impl std::fmt::Debug for KeptBack {
+    /// How much it is: what is kept from the model is kept from logs too.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("KeptBack")
+            .field("contents", &self.contents.len())
+            .field("structured_bytes", &self.structured.len())
+            .field("message_bytes", &self.message.len())
+            .finish()
+    }
 }
 
 /// What the hooks together left with one result.
