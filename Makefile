@@ -25,7 +25,7 @@ help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
 demo: $(VENV)/.ready ## run the main job: a sidecar, a Python executor, recorded messages
-	@echo "building the sidecar (about two minutes the first time)"
+	@echo "building the sidecar (some minutes the first time)"
 	@$(CARGO) build --locked --quiet --bin callgate
 	@$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
 

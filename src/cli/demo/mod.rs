@@ -5,6 +5,7 @@
 
 mod approvals;
 mod audit;
+mod hooks;
 mod loops;
 mod processes;
 mod scenarios;
@@ -29,9 +30,9 @@ use scenarios::{Expected, SCENARIOS, Scenario};
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long one scenario may take.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
-/// Scenarios besides the recorded messages: one of loops, two of approvals, one of registrations, one of
-/// the audit.
-const OTHERS: usize = 5;
+/// Scenarios besides the recorded messages: one of loops, one of hooks, two of approvals, one of
+/// registrations, one of the audit.
+const OTHERS: usize = 6;
 /// What the executor registers.
 const TOOLS: usize = 7;
 
@@ -76,6 +77,8 @@ impl Demo {
         }
         let played = loops::play(&channel, &self.examples);
         surprises.extend(surprise("loops", played).await);
+        let played = hooks::play(&channel, &self.python, &self.examples, &endpoint);
+        surprises.extend(surprise("hooks", played).await);
         let played = approvals::play(&mut sidecar, dir.path(), &self.examples);
         surprises.extend(surprise("approvals", played).await);
         data("\nregistrations that must be refused");

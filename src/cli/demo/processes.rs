@@ -96,6 +96,29 @@ impl Running {
         Self::spawn(script, &mut command, endpoint.to_owned())
     }
 
+    /// The same, and waits until the example says that it is ready.
+    pub(super) async fn python_until_ready(
+        python: &Path,
+        examples: &Path,
+        script: &str,
+        endpoint: &str,
+    ) -> Result<Self, Outcome> {
+        let mut command = Command::new(python);
+        command
+            .arg(examples.join(script))
+            .env("CALLGATE_ENDPOINT", endpoint)
+            .stdout(Stdio::piped());
+        let mut running = Self::spawn(script, &mut command, endpoint.to_owned())?;
+        let Some(out) = running.child.stdout.take() else {
+            return Err(Outcome::failed(format!("{script} has no output")));
+        };
+        let mut lines = BufReader::new(out).lines();
+        match lines.next_line().await {
+            Ok(Some(line)) if line == "ready" => Ok(running),
+            _ => Err(Outcome::failed(format!("{script} did not start"))),
+        }
+    }
+
     fn spawn(name: &str, command: &mut Command, endpoint: String) -> Result<Self, Outcome> {
         let child = command
             .stdin(Stdio::null())

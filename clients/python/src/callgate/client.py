@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import signal
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -26,6 +25,7 @@ from ._wire.executor_stream import StreamState as ClientState
 from ._wire.link import Link
 from ._wire.loop import WireLoop
 from ._wire.requests import run_request
+from ._wire.signals import handle_signals
 from ._wire.turn_stream import MuxSource, RpcSource, RpcTurns, TurnCanceller, TurnMux, TurnReader
 from .backoff import Backoff
 from .context import ToolServiceRegistry
@@ -430,7 +430,7 @@ class Client:
                 os._exit(128 + signal.SIGTERM)
             stop.set()
 
-        handled = _handle_signals(loop, on_signal)
+        handled = handle_signals(loop, on_signal)
         try:
             await self.start()
             if self._serving is None:
@@ -713,17 +713,3 @@ async def _wait(stream: ExecutorStream) -> None:
 def _note_end(serving: asyncio.Future[None]) -> None:
     if not serving.cancelled() and serving.exception() is not None:
         log.error("the executor has ended: %s", serving.exception())
-
-
-def _handle_signals(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> list[int]:
-    if threading.current_thread() is not threading.main_thread():
-        return []
-    handled: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, action)
-        except NotImplementedError:
-            # Windows: KeyboardInterrupt ends the loop instead.
-            continue
-        handled.append(number)
-    return handled

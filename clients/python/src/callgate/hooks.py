@@ -19,6 +19,7 @@ from ._wire.channel import Dialer
 from ._wire.endpoint import TLS, resolve_control_endpoint
 from ._wire.hook_stream import HookStream
 from ._wire.link import Link
+from ._wire.signals import handle_signals
 from .backoff import Backoff
 from .hook import (
     AfterHandler,
@@ -254,16 +255,30 @@ class Hooks:
         await self.aclose()
 
     def run(self) -> None:
-        """Serves hooks until the process is told to end by SIGINT, or another try cannot help."""
-        asyncio.run(self._run())
+        """Serves hooks until SIGTERM or SIGINT, or until another try cannot help.
 
-    async def _run(self) -> None:
-        await self.start()
-        assert self._serving is not None
+        Raises:
+            CallgateError: A hook was refused, or another try cannot help.
+        """
+        asyncio.run(self.serve())
+
+    async def serve(self) -> None:
+        """As `run`, on the loop that runs; only where that is the main thread's are signals heard."""
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        handled = handle_signals(loop, stop.set)
         try:
-            await asyncio.shield(self._serving)
+            await self.start()
+            assert self._serving is not None
+            stopping = asyncio.ensure_future(stop.wait())
+            await asyncio.wait([stopping, self._serving], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if self._serving.done():
+                self._serving.result()
         finally:
             await self.aclose()
+            for number in handled:
+                loop.remove_signal_handler(number)
 
 
 def _note_end(serving: asyncio.Future[None]) -> None:
