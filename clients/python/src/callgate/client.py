@@ -173,6 +173,7 @@ class Client:
         skip_permission: bool = False,
         loop_exempt: bool = False,
         loop_key: Sequence[str] = (),
+        secret_pointers: Sequence[str] = (),
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,

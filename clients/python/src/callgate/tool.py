@@ -80,6 +80,7 @@ class Tool:
         loop_exempt: May be called again and again: the loop detector does not see it.
         loop_key: Pointers, such as "/path", to the only arguments that the loop
             detector compares. Empty: all of them.
+        secret_pointers: Pointers, such as "/token", to arguments that the audit masks.
         timeout: Longest execution in seconds. None: the sidecar's default, 120.
         idempotent: A second execution does no harm, so a lost one may be repeated.
         exclusive: No other call of its batch executes meanwhile.
@@ -113,6 +114,7 @@ class Tool:
         skip_permission: bool = False,
         loop_exempt: bool = False,
         loop_key: Sequence[str] = (),
+        secret_pointers: Sequence[str] = (),
         timeout: float | None = None,
         idempotent: bool = False,
         exclusive: bool = False,
@@ -140,8 +142,9 @@ class Tool:
             raise ToolDefinitionError(
                 f"max_concurrency must be 1 to {_UINT32_MAX}, not {max_concurrency!r}; leave it out for no limit"
             )
-        if isinstance(loop_key, str) or not all(pointer.startswith("/") for pointer in loop_key):
-            raise ToolDefinitionError(f"loop_key must hold pointers such as /path, not {loop_key!r}")
+        for field, pointers in (("loop_key", loop_key), ("secret_pointers", secret_pointers)):
+            if isinstance(pointers, str) or not all(pointer.startswith("/") for pointer in pointers):
+                raise ToolDefinitionError(f"{field} must hold pointers such as /path, not {pointers!r}")
         self.handler = handler
         self.name = _checked_name(name if name is not None else getattr(handler, "__name__", ""))
         self.description = description if description is not None else inspect.getdoc(handler) or ""
@@ -151,6 +154,7 @@ class Tool:
         self.skip_permission = skip_permission
         self.loop_exempt = loop_exempt
         self.loop_key = tuple(loop_key)
+        self.secret_pointers = tuple(secret_pointers)
         self.timeout = timeout
         self.idempotent = idempotent
         self.exclusive = exclusive

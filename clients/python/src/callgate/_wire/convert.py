@@ -129,6 +129,7 @@ def definition(tool: Tool) -> ty.ToolDefinition:
         skip_permission=tool.skip_permission,
         loop_exempt=tool.loop_exempt,
         loop_key=tool.loop_key,
+        secret_pointers=tool.secret_pointers,
         idempotent=tool.idempotent,
         exclusive=tool.exclusive,
         max_concurrency=tool.max_concurrency,
