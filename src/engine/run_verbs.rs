@@ -42,6 +42,19 @@ impl Engine {
         .await
     }
 
+    /// A run as it stands.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`]: it has had no turn; [`EngineError::Store`].
+    pub async fn get_run(
+        &self,
+        session: &SessionId,
+        run: &RunId,
+    ) -> Result<RunSummary, EngineError> {
+        let (summary, _) = self.find_run(session, run).await?;
+        Ok(summary)
+    }
+
     /// Cancels a run with all its turns. Returns once that is durable.
     ///
     /// # Errors

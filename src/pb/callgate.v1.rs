@@ -1883,6 +1883,15 @@ pub mod turn_service_server {
             tonic::Response<::callgate_client::pb::v1::CancelRunResponse>,
             tonic::Status,
         >;
+        /// Shows one run.
+        /// Roles: orchestrator, admin, observer.
+        async fn get_run(
+            &self,
+            request: tonic::Request<::callgate_client::pb::v1::GetRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::callgate_client::pb::v1::GetRunResponse>,
+            tonic::Status,
+        >;
     }
     /// Runs turns and tells what happens in them.
     ///
@@ -2436,6 +2445,54 @@ pub mod turn_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CancelRunSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/callgate.v1.TurnService/GetRun" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetRunSvc<T: TurnService>(pub Arc<T>);
+                    impl<
+                        T: TurnService,
+                    > tonic::server::UnaryService<
+                        ::callgate_client::pb::v1::GetRunRequest,
+                    > for GetRunSvc<T> {
+                        type Response = ::callgate_client::pb::v1::GetRunResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::callgate_client::pb::v1::GetRunRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TurnService>::get_run(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetRunSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -89,6 +89,10 @@ pub const METHODS: &[(&str, Access)] = &[
         Access::Roles(&[Orchestrator, Admin]),
     ),
     (
+        "/callgate.v1.TurnService/GetRun",
+        Access::Roles(&[Orchestrator, Admin, Observer]),
+    ),
+    (
         "/callgate.v1.TurnService/GetTurn",
         Access::Roles(&[Orchestrator, Admin, Observer]),
     ),

@@ -460,6 +460,20 @@ impl TurnService for Turns {
         }))
     }
 
+    async fn get_run(
+        &self,
+        request: Request<pb::GetRunRequest>,
+    ) -> Result<Response<pb::GetRunResponse>, Status> {
+        let request = request.into_inner();
+        let session = convert::session_id(&request.session_id)?;
+        let run = convert::run_id(&request.run_id, &session)?;
+        let found = self.engine.get_run(&session, &run).await;
+        let found = found.map_err(Failure::from)?;
+        Ok(Response::new(pb::GetRunResponse {
+            run: run_answer(&found),
+        }))
+    }
+
     async fn cancel_run(
         &self,
         request: Request<pb::CancelRunRequest>,

@@ -77,6 +77,12 @@ async fn a_run_is_ended_once_nothing_of_it_runs() {
     let mut turns = orchestrator.turns.clone();
     let status = turns.end_run(end.clone()).await.unwrap_err();
     assert_eq!(failure::code(&status), "not_found");
+    let look = pb::GetRunRequest {
+        session_id: "s".to_owned(),
+        run_id: String::new(),
+    };
+    let status = turns.get_run(look.clone()).await.unwrap_err();
+    assert_eq!(failure::code(&status), "not_found");
     let mut events = orchestrator.run(turn("t", [call("c", "echo", "{}")])).await;
     let work = executor.work().await;
     let status = turns.end_run(end.clone()).await.unwrap_err();
@@ -93,6 +99,8 @@ async fn a_run_is_ended_once_nothing_of_it_runs() {
         .unwrap();
     assert_eq!((run.run_id.as_str(), run.rounds), ("s", 1));
     assert_eq!(run.state(), pb::RunState::Completed);
+    let seen = turns.get_run(look).await.unwrap().into_inner();
+    assert_eq!(seen.run.as_ref(), Some(&run));
     let status = orchestrator.refused(turn("u", [])).await;
     assert_eq!(failure::code(&status), "run_not_active");
     // Ending or cancelling it again changes nothing.

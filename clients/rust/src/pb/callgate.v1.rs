@@ -5730,6 +5730,23 @@ pub struct CancelRunResponse {
     #[prost(message, optional, tag = "1")]
     pub run: ::core::option::Option<Run>,
 }
+/// Sent by an orchestrator, and by others who look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRunRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The run. Empty: the session's default run.
+    #[prost(string, tag = "2")]
+    pub run_id: ::prost::alloc::string::String,
+}
+/// Sent by the sidecar.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRunResponse {
+    /// The run.
+    #[prost(message, optional, tag = "1")]
+    pub run: ::core::option::Option<Run>,
+}
 /// Where a result's contents, `structured_json` and `metadata_json` travel.
 /// Unknown: BOTH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -6313,6 +6330,29 @@ pub mod turn_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("callgate.v1.TurnService", "CancelRun"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows one run.
+        /// Roles: orchestrator, admin, observer.
+        pub async fn get_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetRunRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetRunResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/callgate.v1.TurnService/GetRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("callgate.v1.TurnService", "GetRun"));
             self.inner.unary(req, path, codec).await
         }
     }

@@ -199,6 +199,13 @@ impl TurnService for Turns {
         absent()
     }
 
+    async fn get_run(
+        &self,
+        _: Request<pb::GetRunRequest>,
+    ) -> Result<Response<pb::GetRunResponse>, Status> {
+        absent()
+    }
+
     async fn cancel_run(
         &self,
         _: Request<pb::CancelRunRequest>,

@@ -90,6 +90,11 @@ class TurnServiceStub(object):
                 request_serializer=callgate_dot_v1_dot_turn__service__pb2.CancelRunRequest.SerializeToString,
                 response_deserializer=callgate_dot_v1_dot_turn__service__pb2.CancelRunResponse.FromString,
                 _registered_method=True)
+        self.GetRun = channel.unary_unary(
+                '/callgate.v1.TurnService/GetRun',
+                request_serializer=callgate_dot_v1_dot_turn__service__pb2.GetRunRequest.SerializeToString,
+                response_deserializer=callgate_dot_v1_dot_turn__service__pb2.GetRunResponse.FromString,
+                _registered_method=True)
 
 
 class TurnServiceServicer(object):
@@ -198,6 +203,14 @@ class TurnServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRun(self, request, context):
+        """Shows one run.
+        Roles: orchestrator, admin, observer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TurnServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -250,6 +263,11 @@ def add_TurnServiceServicer_to_server(servicer, server):
                     servicer.CancelRun,
                     request_deserializer=callgate_dot_v1_dot_turn__service__pb2.CancelRunRequest.FromString,
                     response_serializer=callgate_dot_v1_dot_turn__service__pb2.CancelRunResponse.SerializeToString,
+            ),
+            'GetRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRun,
+                    request_deserializer=callgate_dot_v1_dot_turn__service__pb2.GetRunRequest.FromString,
+                    response_serializer=callgate_dot_v1_dot_turn__service__pb2.GetRunResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -528,6 +546,33 @@ class TurnService(object):
             '/callgate.v1.TurnService/CancelRun',
             callgate_dot_v1_dot_turn__service__pb2.CancelRunRequest.SerializeToString,
             callgate_dot_v1_dot_turn__service__pb2.CancelRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/callgate.v1.TurnService/GetRun',
+            callgate_dot_v1_dot_turn__service__pb2.GetRunRequest.SerializeToString,
+            callgate_dot_v1_dot_turn__service__pb2.GetRunResponse.FromString,
             options,
             channel_credentials,
             insecure,
