@@ -28,16 +28,17 @@ pub struct LoopConfig {
     pub check: LoopCheck,
     /// A repetition counts only if the result was equal too. Default false.
     pub compare_results: bool,
-    /// The opinion of a model.
+    /// The opinion of a hook or a model.
     pub diagnosis: DiagnosisConfig,
 }
 
-/// The opinion of a model, asked after rounds without calls.
+/// The opinion of the first `loop_diagnose` hook, or without one of a model, asked after rounds without
+/// calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiagnosisConfig {
     /// Address of an OpenAI-compatible endpoint, such as `http://127.0.0.1:8000/v1/chat/completions`.
-    /// Only `http`. Default empty: nobody is asked.
+    /// Only `http`. Default empty: only hooks are asked.
     pub endpoint: String,
     /// Name of the model. Default empty; must be set with an endpoint.
     pub model: String,
@@ -45,7 +46,7 @@ pub struct DiagnosisConfig {
     pub api_key_env: String,
     /// File that holds the key. Default empty: none.
     pub api_key_file: PathBuf,
-    /// How long an answer is awaited, in milliseconds; then it is no loop. Default 10 000. Zero is
+    /// How long an answer of the endpoint is awaited, in milliseconds; then it is no loop. Default 10 000. Zero is
     /// refused.
     pub timeout_ms: u64,
     /// First round that may be diagnosed. Default 30. Zero is refused.
@@ -73,15 +74,16 @@ impl Default for LoopConfig {
 
 impl Default for DiagnosisConfig {
     fn default() -> Self {
+        let settings = DiagnosisSettings::default();
         Self {
             endpoint: String::new(),
             model: String::new(),
             api_key_env: String::new(),
             api_key_file: PathBuf::new(),
-            timeout_ms: 10_000,
-            after_rounds: 30,
-            every_rounds: 10,
-            threshold: 0.8,
+            timeout_ms: settings.timeout_ms,
+            after_rounds: settings.after_rounds,
+            every_rounds: settings.every_rounds,
+            threshold: settings.threshold,
         }
     }
 }
@@ -122,12 +124,13 @@ impl LoopConfig {
             cycle_length_max: self.cycle_length_max,
             check: self.check,
             compare_results: self.compare_results,
-            diagnosis: (!diagnosis.endpoint.is_empty()).then_some(DiagnosisSettings {
+            diagnosis: DiagnosisSettings {
+                has_endpoint: !diagnosis.endpoint.is_empty(),
                 after_rounds: diagnosis.after_rounds,
                 every_rounds: diagnosis.every_rounds,
                 threshold: diagnosis.threshold,
                 timeout_ms: diagnosis.timeout_ms,
-            }),
+            },
             ..calls
         }
     }

@@ -1,7 +1,7 @@
-//! Asks a model whether a run is in a loop, over an OpenAI-compatible endpoint.
+//! Asks a hook, or a model over an OpenAI-compatible endpoint, whether a run is in a loop.
 //!
 //! Whatever goes wrong, silence included, is no opinion. Never shows its key to a log, and never asks
-//! anybody but the endpoint that the config names.
+//! anybody but hooks and the endpoint that the config names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,17 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
+use super::turn::Turn;
 use super::verbs::answer;
 use super::{Engine, EngineError};
 use crate::config::EndpointAddress;
+use crate::executor::Mailbox;
 use crate::gate::event::TurnOutcome;
+use crate::gate::hooks::{FailureKind, HookAnswer, HookFailure};
 use crate::gate::loop_detector::{Diagnosis, read_answer};
 use crate::gate::record::{StoredTurn, TurnSpec};
 use crate::gate::result::CallOutcome;
+use crate::gate::turn::{AskHook, Input};
 use crate::store::TurnFilter;
 
 /// Largest answer that is read, in bytes.
@@ -82,7 +86,7 @@ enum NoAnswer {
 }
 
 impl Engine {
-    /// The opinion on a run after one of its turns, by whoever is asked for it.
+    /// The opinion of the endpoint on a run after one of its turns.
     ///
     /// `history`: the conversation as the orchestrator sent it. Empty: the run's journal is shown.
     pub(super) async fn diagnose(
@@ -91,7 +95,6 @@ impl Engine {
         history: Bytes,
         timeout_ms: u64,
     ) -> Option<Diagnosis> {
-        // Whoever else may be asked is asked here, before the endpoint.
         let endpoint = self.settings.diagnosis.as_ref()?;
         let asked = self.ask_endpoint(endpoint, turn, history);
         let limit = Duration::from_millis(timeout_ms);
@@ -104,22 +107,51 @@ impl Engine {
             .ok()
     }
 
+    /// Asks a hook for its opinion on a run. If an answer is awaited the turn gets one: this ends with the
+    /// hook asked, or its failure handed in.
+    pub(super) async fn diagnose_by_hook(&self, turn: &Turn, ask: AskHook, history: Bytes) {
+        let limit_ms = u64::from(ask.hook.timeout_ms);
+        let known = self.history_of(&ask.turn, history);
+        let known = tokio::time::timeout(Duration::from_millis(limit_ms), known).await;
+        let error = match known {
+            Ok(Ok(history)) => return self.ask_hook(turn, ask, history),
+            Ok(Err(error)) => NoAnswer::Journal(error),
+            Err(_) => NoAnswer::Late(limit_ms),
+        };
+        tracing::warn!(run = %ask.turn.run(), %error, "a hook cannot be asked whether this run is a loop");
+        if ask.is_awaited {
+            turn.inbox.deliver(Input::HookAnswered {
+                ticket: ask.ticket,
+                answer: HookAnswer::Failed(HookFailure {
+                    kind: FailureKind::Failed,
+                    message: "the run's journal cannot be read".to_owned(),
+                }),
+                took_ms: 0,
+            });
+        }
+    }
+
+    /// The history as it was sent, else the run's journal.
+    async fn history_of(&self, turn: &TurnSpec, sent: Bytes) -> Result<Bytes, EngineError> {
+        match sent.is_empty() {
+            false => Ok(sent),
+            true => self.run_journal(turn).await.map(Bytes::from),
+        }
+    }
+
     async fn ask_endpoint(
         &self,
         endpoint: &DiagnosisEndpoint,
         turn: &TurnSpec,
         history: Bytes,
     ) -> Result<Diagnosis, NoAnswer> {
-        let history = match history.is_empty() {
-            false => String::from_utf8_lossy(&history).into_owned(),
-            true => self.run_journal(turn).await?,
-        };
+        let history = self.history_of(turn, history).await?;
         let body = json!({
             "model": endpoint.model,
             "temperature": 0,
             "messages": [
                 {"role": "system", "content": TASK},
-                {"role": "user", "content": history},
+                {"role": "user", "content": String::from_utf8_lossy(&history)},
             ],
         });
         let answer = endpoint.post(body.to_string()).await?;

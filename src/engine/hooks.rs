@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::Engine;
 use super::approvals::ShownApproval;
 use super::turn::Turn;
@@ -21,6 +23,8 @@ pub struct HookQuestion {
     pub root: SessionId,
     /// The approval that it is about, as approvers see it. None: it is about none.
     pub shown: Option<ShownApproval>,
+    /// The history of the run that is to be diagnosed. Empty: it is about something else.
+    pub history: Bytes,
 }
 
 /// Keeps hooks and asks them. May be used from any task; nothing of it waits.
@@ -39,7 +43,8 @@ pub trait HookDesk: Send + Sync {
 }
 
 impl Engine {
-    pub(super) fn ask_hook(&self, turn: &Arc<Turn>, ask: AskHook) {
+    /// Asks a hook. `history`: of the run, where it is to be diagnosed.
+    pub(super) fn ask_hook(&self, turn: &Turn, ask: AskHook, history: Bytes) {
         let shown = match &ask.about {
             HookAbout::Approval { approval } => {
                 let id = turn.spec.approval_id(approval.call);
@@ -48,12 +53,15 @@ impl Engine {
             HookAbout::Before { .. }
             | HookAbout::After { .. }
             | HookAbout::TurnStarted { .. }
-            | HookAbout::TurnFinished { .. } => None,
+            | HookAbout::TurnFinished { .. }
+            | HookAbout::LoopSuspected { .. }
+            | HookAbout::Diagnosis { .. } => None,
         };
         let question = HookQuestion {
             ask,
             root: turn.session.root(),
             shown,
+            history,
         };
         self.hooks.ask(question, turn.inbox.clone());
     }

@@ -22,7 +22,7 @@ use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::permission::Grant;
 use crate::gate::record::{Record, TurnSpec};
 use crate::gate::turn::{
-    Analyse, Claimed, Durability, Effect, Input, SessionView, TurnMachine, View,
+    Analyse, AskHook, Claimed, Durability, Effect, HookAbout, Input, SessionView, TurnMachine, View,
 };
 use crate::store::StoreError;
 
@@ -310,7 +310,20 @@ impl TurnTask {
                 self.turn.note_diagnosis();
                 self.diagnose(turn, timeout_ms);
             }
-            Effect::AskHook(ask) => self.engine.ask_hook(&self.turn, *ask),
+            Effect::AskHook(ask) => match &ask.about {
+                HookAbout::Diagnosis { .. } => {
+                    self.turn.note_diagnosis();
+                    self.diagnose_by_hook(*ask);
+                }
+                HookAbout::Before { .. }
+                | HookAbout::After { .. }
+                | HookAbout::Approval { .. }
+                | HookAbout::TurnStarted { .. }
+                | HookAbout::TurnFinished { .. }
+                | HookAbout::LoopSuspected { .. } => {
+                    self.engine.ask_hook(&self.turn, *ask, Bytes::new());
+                }
+            },
             Effect::ForgetHook(ticket) => {
                 self.engine.hooks.forget(&self.turn.spec.batch, ticket);
             }
@@ -339,6 +352,15 @@ impl TurnTask {
         self.engine.tasks.spawn("loop diagnosis", async move {
             let said = engine.diagnose(&turn, history, timeout_ms).await;
             inbox.push(Input::Diagnosed(said.map(Box::new)), None);
+        });
+    }
+
+    /// Has a hook asked about the run, once its history is there; the answer comes through the inbox.
+    fn diagnose_by_hook(&self, ask: AskHook) {
+        let (engine, turn) = (self.engine.clone(), self.turn.clone());
+        let history = self.history.clone();
+        self.engine.tasks.spawn("loop diagnosis", async move {
+            engine.diagnose_by_hook(&turn, ask, history).await;
         });
     }
 

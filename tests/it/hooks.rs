@@ -4,6 +4,7 @@
 
 mod built_in;
 mod limits;
+mod loops;
 mod matrix;
 mod oracle;
 mod remote;

@@ -8,6 +8,7 @@ mod changing;
 mod checking;
 mod deadlines;
 mod deciding;
+mod diagnosing;
 mod dispatching;
 pub(crate) mod drive;
 pub(crate) mod hooking;

@@ -30,13 +30,20 @@ pub enum Point {
     TurnStarted,
     /// When a turn ended. Only told.
     TurnFinished,
+    /// When a run is found to be in a loop. Only told.
+    LoopSuspected,
+    /// When a diagnosis of a run is due. One of them is asked.
+    LoopDiagnose,
 }
 
 impl Point {
     /// Whether an answer is never awaited.
     #[must_use]
     pub fn is_only_told(self) -> bool {
-        matches!(self, Point::TurnStarted | Point::TurnFinished)
+        matches!(
+            self,
+            Point::TurnStarted | Point::TurnFinished | Point::LoopSuspected
+        )
     }
 
     /// The word that people see.
@@ -49,6 +56,8 @@ impl Point {
             Point::ApprovalRequested => "approval_requested",
             Point::TurnStarted => "turn_started",
             Point::TurnFinished => "turn_finished",
+            Point::LoopSuspected => "loop_suspected",
+            Point::LoopDiagnose => "loop_diagnose",
         }
     }
 }

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 
 use super::words::MessageRole;
+use crate::gate::loop_detector::Diagnosis;
 use crate::gate::result::{Digest, ToolResult};
 
 /// Most messages that one hook injects after one call.
@@ -151,6 +152,8 @@ pub enum HookAnswer {
     After(Box<AfterVerdict>),
     /// About an approval.
     Approval(ApprovalVerdict),
+    /// Whether a run is in a loop.
+    Diagnosis(Diagnosis),
     /// Nothing that counts.
     Failed(HookFailure),
 }

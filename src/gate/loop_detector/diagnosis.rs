@@ -1,22 +1,37 @@
-//! A model's opinion whether a run is in a loop: when it is due, and what of an answer counts.
+//! The opinion of a hook or a model whether a run is in a loop: when it is due, and what of an answer counts.
 //!
 //! Whatever is no clear yes is a no. Never asks: that is an effect.
 
 use serde::Deserialize;
 
 use super::{Detector, LoopFound};
+use crate::gate::result::cut_text;
 
-/// When a model is asked, and when it is believed.
+/// When somebody is asked, and when it is believed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiagnosisSettings {
-    /// First round after which it may be asked.
+    /// An endpoint is asked where no hook is.
+    pub has_endpoint: bool,
+    /// First round after which somebody may be asked.
     pub after_rounds: u32,
     /// Least rounds between two questions.
     pub every_rounds: u32,
     /// It is believed only above this, strictly. 0 to 1.
     pub threshold: f64,
-    /// How long it has for its answer, in milliseconds.
+    /// How long the endpoint has for its answer, in milliseconds.
     pub timeout_ms: u64,
+}
+
+impl Default for DiagnosisSettings {
+    fn default() -> Self {
+        Self {
+            has_endpoint: false,
+            after_rounds: 30,
+            every_rounds: 10,
+            threshold: 0.8,
+            timeout_ms: 10_000,
+        }
+    }
 }
 
 impl DiagnosisSettings {
@@ -31,29 +46,30 @@ impl DiagnosisSettings {
     }
 }
 
-/// What the model says.
+/// What it says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
     /// The run is in a loop.
     pub is_loop: bool,
-    /// In the model's words.
+    /// In its words.
     pub reason: String,
     /// How sure it is, 0 to 1.
     pub confidence: f64,
 }
 
-/// Longest reason that is kept, in characters.
-const REASON_CHARS_MAX: usize = 512;
+/// Longest reason that is kept, in bytes; the rest is cut.
+const REASON_BYTES_MAX: u64 = 1 << 10;
 
 impl Diagnosis {
-    /// The loop, if the model says so and is sure enough.
+    /// The loop, if it says so and is sure enough.
     pub fn verdict(&self, settings: &DiagnosisSettings) -> Option<LoopFound> {
         // No comparison with something that is no number holds.
         let is_sure = self.confidence > settings.threshold && self.confidence <= 1.0;
         if !self.is_loop || !is_sure {
             return None;
         }
-        let reason: String = self.reason.chars().take(REASON_CHARS_MAX).collect();
+        let mut reason = self.reason.clone();
+        cut_text(&mut reason, REASON_BYTES_MAX);
         Some(LoopFound {
             detector: Detector::Llm,
             reason: match reason.trim().is_empty() {
@@ -115,12 +131,7 @@ mod tests {
     use super::*;
 
     fn settings() -> DiagnosisSettings {
-        DiagnosisSettings {
-            after_rounds: 30,
-            every_rounds: 10,
-            threshold: 0.8,
-            timeout_ms: 1,
-        }
+        DiagnosisSettings::default()
     }
 
     fn is_loop(text: &str) -> bool {
@@ -160,13 +171,20 @@ mod tests {
 
     #[test]
     fn a_long_reason_is_cut() {
-        let text = format!(
-            "{{\"is_loop\":true,\"reason\":\"{}\",\"confidence\":0.9}}",
-            "ü".repeat(REASON_CHARS_MAX + 1)
-        );
-        let found = read_answer(&text).and_then(|answer| answer.verdict(&settings()));
-        let reason = found.map(|found| found.reason).unwrap_or_default();
-        assert_eq!(reason.chars().count(), REASON_CHARS_MAX);
+        let kept = |reason: &str| {
+            let said = Diagnosis {
+                is_loop: true,
+                reason: reason.to_owned(),
+                confidence: 0.9,
+            };
+            let found = said.verdict(&settings());
+            found.map(|found| found.reason).unwrap_or_default()
+        };
+        let longest = "ü".repeat(512);
+        assert_eq!(longest.len() as u64, REASON_BYTES_MAX);
+        assert_eq!(kept(&longest), longest);
+        assert_eq!(kept(&format!("{longest}x")), longest);
+        assert_eq!(kept(&format!("x{longest}")).len(), 1_023);
     }
 
     #[test]

@@ -45,8 +45,8 @@ pub struct LoopSettings {
     pub check: LoopCheck,
     /// A repetition counts only if the result was equal too.
     pub compare_results: bool,
-    /// Who is asked for an opinion, and when. None: nobody.
-    pub diagnosis: Option<DiagnosisSettings>,
+    /// When others are asked for an opinion.
+    pub diagnosis: DiagnosisSettings,
 }
 
 impl Default for LoopSettings {
@@ -57,7 +57,7 @@ impl Default for LoopSettings {
             cycle_length_max: CYCLE_LENGTH_MAX,
             check: LoopCheck::BeforeCalls,
             compare_results: false,
-            diagnosis: None,
+            diagnosis: DiagnosisSettings::default(),
         }
     }
 }

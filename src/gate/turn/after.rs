@@ -166,11 +166,15 @@ impl TurnMachine {
                     .take(&hook, (**verdict).clone(), &name, view.limits)
             }
             (HookAnswer::Failed(failure), _) => AfterFold::Failed(failure.clone()),
-            (HookAnswer::Before(_) | HookAnswer::Approval(_) | HookAnswer::After(_), _) => {
-                AfterFold::Failed(HookFailure::nonsense(
-                    "it answered another question than it was asked",
-                ))
-            }
+            (
+                HookAnswer::Before(_)
+                | HookAnswer::Approval(_)
+                | HookAnswer::Diagnosis(_)
+                | HookAnswer::After(_),
+                _,
+            ) => AfterFold::Failed(HookFailure::nonsense(
+                "it answered another question than it was asked",
+            )),
         };
         let (fold, failure) = match fold {
             AfterFold::Failed(failure) => {

@@ -102,7 +102,9 @@ impl TurnMachine {
         let failure = match answer {
             HookAnswer::Approval(verdict) => self.decide_by_hook(index, &hook, verdict, now, view),
             HookAnswer::Failed(failure) => Some(failure.kind),
-            HookAnswer::Before(_) | HookAnswer::After(_) => Some(FailureKind::Failed),
+            HookAnswer::Before(_) | HookAnswer::After(_) | HookAnswer::Diagnosis(_) => {
+                Some(FailureKind::Failed)
+            }
         };
         self.act.push(Effect::HookRan(HookRun::of(
             &hook,

@@ -14,6 +14,7 @@ use crate::gate::approval::{Approval, Outcome};
 use crate::gate::event::{Event, RunSummary};
 use crate::gate::hooks::{AfterAction, BeforeAction, Earlier, Hook, Point, RunStatus};
 use crate::gate::ids::{CallIndex, ExecutionId, HookId, UnixMillis};
+use crate::gate::loop_detector::LoopFound;
 use crate::gate::permission::{Grant, Mode, PathFact, Permit, Source};
 use crate::gate::record::{Record, TurnSpec};
 use crate::gate::refusal::CallError;
@@ -165,6 +166,18 @@ pub enum HookAbout {
         /// How each call ended.
         results: Vec<Arc<CallResult>>,
         /// Its run.
+        run: RunSummary,
+    },
+    /// A run that is in a loop.
+    LoopSuspected {
+        /// The loop.
+        found: Arc<LoopFound>,
+        /// The run, ended.
+        run: RunSummary,
+    },
+    /// A run that may be in a loop. Whoever asks adds its history.
+    Diagnosis {
+        /// The run.
         run: RunSummary,
     },
 }

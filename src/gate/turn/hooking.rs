@@ -222,7 +222,9 @@ impl TurnMachine {
             self.take_before(position, &asked.hook, answer, took_ms, now, view);
             return;
         }
-        if self.take_after_answer(now, ticket, &answer, took_ms, view) {
+        if self.take_after_answer(now, ticket, &answer, took_ms, view)
+            || self.take_diagnosis_answer(now, ticket, &answer, took_ms, view)
+        {
             return;
         }
         self.take_approval_answer(now, ticket, answer, took_ms, view);
@@ -240,9 +242,9 @@ impl TurnMachine {
         let answer = match answer {
             HookAnswer::Before(verdict) => Ok(*verdict),
             HookAnswer::Failed(failure) => Err(failure),
-            HookAnswer::After(_) | HookAnswer::Approval(_) => Err(HookFailure::nonsense(
-                "it answered another question than it was asked",
-            )),
+            HookAnswer::After(_) | HookAnswer::Approval(_) | HookAnswer::Diagnosis(_) => Err(
+                HookFailure::nonsense("it answered another question than it was asked"),
+            ),
         };
         let Some(call) = self.calls.get_mut(position) else {
             return;
@@ -441,6 +443,7 @@ impl TurnMachine {
         }
         self.forget_after();
         self.forget_approving();
+        self.forget_diagnosis();
     }
 
     /// Calls that no approver and no executor has when their run ends.

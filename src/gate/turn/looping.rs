@@ -1,18 +1,19 @@
 //! Stage C: is the run in a loop?
 //!
 //! Looked at before anybody is asked, or when the results stand. A loop ends the run: what has not run
-//! ends `loop_detected`, and the turn with it. A round without calls may ask for a diagnosis. Never
-//! changes the run's window: what this turn called is handed out for it.
+//! ends `loop_detected`, and the turn with it, and hooks are told. Never changes the run's window: what
+//! this turn called is handed out for it.
 
 use std::sync::Arc;
 
 use super::call::Call;
-use super::effect::Effect;
+use super::effect::HookAbout;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::event::Event;
+use crate::gate::hooks::Point;
 use crate::gate::ids::UnixMillis;
-use crate::gate::loop_detector::{Diagnosis, LoopCheck, LoopFound, ResultMark, Round};
+use crate::gate::loop_detector::{LoopCheck, LoopFound, ResultMark, Round};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::NotExecuted;
 
@@ -53,7 +54,7 @@ impl TurnMachine {
             return false;
         };
         let reason = found.reason.clone();
-        self.loop_found(found);
+        self.loop_found(found, now, view);
         for position in 0..self.calls.len() {
             let reason = reason.clone();
             let end = End::refused(Refusal::LoopDetected { reason }, NotExecuted::Loop);
@@ -63,7 +64,7 @@ impl TurnMachine {
     }
 
     /// Leaves true after every step: when the results stand, the run was looked at with them.
-    pub(super) fn judge_results(&mut self, view: &View<'_>) {
+    pub(super) fn judge_results(&mut self, now: UnixMillis, view: &View<'_>) {
         let settings = &view.settings.loops;
         if self.open > 0 || self.steps.steps.is_empty() || self.looping.is_some() {
             return;
@@ -81,55 +82,23 @@ impl TurnMachine {
             && goes_on
             && let Some(found) = view.loop_window.judge(&self.steps, settings)
         {
-            self.loop_found(found);
+            self.loop_found(found, now, view);
         }
     }
 
-    fn loop_found(&mut self, found: LoopFound) {
+    /// The run is in a loop: its readers and the hooks that want to know are told.
+    pub(super) fn loop_found(&mut self, found: LoopFound, now: UnixMillis, view: &View<'_>) {
         let found = Arc::new(found);
         self.announce.push(Event::LoopDetected(found.clone()));
-        self.looping = Some(found);
-    }
-
-    /// Asks for a diagnosis, if this is a round without calls and one is due.
-    pub(super) fn ask_for_diagnosis(&mut self, now: UnixMillis, view: &View<'_>) {
-        let Some(settings) = &view.settings.loops.diagnosis else {
-            return;
-        };
-        let is_due = self.spec.round >= settings.next_round(view.loop_window.diagnosed());
-        if !self.calls.is_empty() || !is_due || self.run_ended.is_some() {
-            return;
+        self.looping = Some(found.clone());
+        let hooks: Vec<_> = view.hooks.at(Point::LoopSuspected).cloned().collect();
+        for hook in hooks {
+            let about = HookAbout::LoopSuspected {
+                found: found.clone(),
+                run: self.run_after(now),
+            };
+            self.ask_hook(hook, Point::LoopSuspected, about, now, view);
         }
-        self.diagnosed_until = Some(now.plus(settings.timeout_ms));
-        self.act.push(Effect::AskDiagnosis {
-            turn: self.spec.clone(),
-            timeout_ms: settings.timeout_ms,
-        });
-    }
-
-    /// The diagnosis is here, or will not come.
-    pub(super) fn on_diagnosed(&mut self, diagnosis: Option<&Diagnosis>, view: &View<'_>) {
-        if self.diagnosed_until.take().is_none() || self.run_ended.is_some() {
-            return;
-        }
-        let settings = view.settings.loops.diagnosis.as_ref();
-        let found = diagnosis
-            .zip(settings)
-            .and_then(|(diagnosis, settings)| diagnosis.verdict(settings));
-        if let Some(found) = found {
-            self.loop_found(found);
-        }
-    }
-
-    /// Whether the turn cannot end yet because a diagnosis may still come.
-    pub(super) fn waits_for_diagnosis(&self) -> bool {
-        let goes_on = self.cancelling.is_none() && self.run_ended.is_none();
-        goes_on && self.diagnosed_until.is_some()
-    }
-
-    /// Whoever is asked for a diagnosis is not waited for any more.
-    pub(super) fn give_diagnosis_up(&mut self, now: UnixMillis) {
-        self.diagnosed_until = self.diagnosed_until.filter(|until| *until > now);
     }
 }
 

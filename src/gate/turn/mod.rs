@@ -3,7 +3,7 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `looping`, `hooking`, `inquire`, `judge`, `freeze`, `approving`, `decide`, `dispatch`,
+//! them: `look`, `looping`, `diagnosing`, `hooking`, `inquire`, `judge`, `freeze`, `approving`, `decide`, `dispatch`,
 //! `reply`, `after`, `cancel`, `settle`, and `recover` for what follows a restart.
 
 mod after;
@@ -11,6 +11,7 @@ mod approving;
 mod call;
 mod cancel;
 mod decide;
+mod diagnosing;
 mod dispatch;
 mod effect;
 mod freeze;
@@ -55,6 +56,7 @@ use super::result::CallResult;
 use after::After;
 use approving::Approving;
 use call::Call;
+use diagnosing::Diagnosing;
 use hooking::Before;
 
 /// How long a turn's calls wait for what, in milliseconds, and what ends their run.
@@ -155,8 +157,8 @@ pub struct TurnMachine {
     steps_are_new: bool,
     /// The run is in a loop.
     looping: Option<Arc<LoopFound>>,
-    /// A diagnosis is awaited until then.
-    diagnosed_until: Option<UnixMillis>,
+    /// Whose opinion whether it is one is awaited.
+    diagnosing: Option<Diagnosing>,
     begun: bool,
     ended: bool,
     /// Calls that this step ended; told once their record stands.
@@ -207,7 +209,7 @@ impl TurnMachine {
             steps: Round::default(),
             steps_are_new: false,
             looping: None,
-            diagnosed_until: None,
+            diagnosing: None,
             begun: false,
             ended: false,
             ended_now: Vec::new(),
@@ -266,7 +268,10 @@ impl TurnMachine {
             return None;
         }
         let calls = self.calls.iter().filter_map(Call::deadline);
-        let others = self.turn_deadline().into_iter().chain(self.diagnosed_until);
+        let others = self
+            .turn_deadline()
+            .into_iter()
+            .chain(self.diagnosed_until());
         calls.chain(others).min()
     }
 
@@ -320,7 +325,7 @@ impl TurnMachine {
             Input::RunEnded(run) => self.on_run_ended(now, run),
             Input::Decided(decided) => self.on_decided(now, *decided, view),
             Input::ToolsChanged => self.on_tools_changed(now, view),
-            Input::Diagnosed(diagnosis) => self.on_diagnosed(diagnosis.as_deref(), view),
+            Input::Diagnosed(diagnosis) => self.on_diagnosed(now, diagnosis.as_deref(), view),
             Input::DeadlineReached => self.on_deadline(now, view),
         }
         self.go_on_hearing(now, view);
@@ -330,7 +335,7 @@ impl TurnMachine {
         // Whatever ended may have made room for the next.
         self.let_go();
         self.claim_ready(now, view);
-        self.judge_results(view);
+        self.judge_results(now, view);
         self.settle(now, view);
         self.note_suspension(now);
         self.take_effects()

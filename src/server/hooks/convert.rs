@@ -12,6 +12,7 @@ use crate::gate::hooks::{
     MatcherParts, MessageRole, OnFailure, Point, RunStatus, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS,
 };
 use crate::gate::ids::{CallIndex, HookId};
+use crate::gate::loop_detector::Diagnosis;
 use crate::gate::permission::Aliases;
 use crate::gate::record::TurnSpec;
 use crate::gate::result::{CallResult, Digest, cut_text};
@@ -79,6 +80,8 @@ fn point(number: i32) -> Result<Point, Failure> {
         Ok(pb::HookPoint::ApprovalRequested) => Point::ApprovalRequested,
         Ok(pb::HookPoint::TurnStarted) => Point::TurnStarted,
         Ok(pb::HookPoint::TurnFinished) => Point::TurnFinished,
+        Ok(pb::HookPoint::LoopSuspected) => Point::LoopSuspected,
+        Ok(pb::HookPoint::LoopDiagnose) => Point::LoopDiagnose,
         Ok(pb::HookPoint::Unspecified) | Err(_) => {
             let problem = format!("holds {number}, which is no point known here");
             return Err(Failure::field("points", problem));
@@ -94,6 +97,8 @@ fn point_number(point: Point) -> i32 {
         Point::ApprovalRequested => pb::HookPoint::ApprovalRequested,
         Point::TurnStarted => pb::HookPoint::TurnStarted,
         Point::TurnFinished => pb::HookPoint::TurnFinished,
+        Point::LoopSuspected => pb::HookPoint::LoopSuspected,
+        Point::LoopDiagnose => pb::HookPoint::LoopDiagnose,
     };
     point as i32
 }
@@ -259,6 +264,21 @@ fn payload(question: &HookQuestion) -> Option<Payload> {
             results: results.iter().map(|result| bare(result)).collect(),
             run: Some(convert::run(run)),
         }),
+        HookAbout::LoopSuspected { found, run } => Payload::LoopSuspected(pb::LoopSuspected {
+            detector: convert::loop_detector(found.detector),
+            reason: found.reason.clone(),
+            call_ids: found
+                .calls
+                .iter()
+                .filter_map(|call| tool_call(spec, *call))
+                .map(|call| call.call_id)
+                .collect(),
+            run: Some(convert::run(run)),
+        }),
+        HookAbout::Diagnosis { run } => Payload::Diagnosis(pb::LoopDiagnosis {
+            history_json: question.history.clone(),
+            run: Some(convert::run(run)),
+        }),
     })
 }
 
@@ -350,9 +370,22 @@ pub(super) fn answer(verdict: pb::HookVerdict, point: Point) -> HookAnswer {
         (Some(Verdict::Approval(said)), Point::ApprovalRequested) => {
             HookAnswer::Approval(approval(said))
         }
-        (Some(Verdict::Before(_) | Verdict::After(_) | Verdict::Approval(_)), _) => {
-            nonsense("it answered another question than it was asked")
+        (Some(Verdict::LoopVerdict(said)), Point::LoopDiagnose) => {
+            HookAnswer::Diagnosis(Diagnosis {
+                is_loop: said.is_loop,
+                reason: said.reason,
+                confidence: said.confidence,
+            })
         }
+        (
+            Some(
+                Verdict::Before(_)
+                | Verdict::After(_)
+                | Verdict::Approval(_)
+                | Verdict::LoopVerdict(_),
+            ),
+            _,
+        ) => nonsense("it answered another question than it was asked"),
         (None, _) => nonsense("its answer holds no verdict"),
     }
 }

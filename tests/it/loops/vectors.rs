@@ -9,7 +9,7 @@ use bytes::Bytes;
 use callgate::gate::ids::{CallIndex, ToolName};
 use callgate::gate::json::{Document, JsonLimits};
 use callgate::gate::loop_detector::{
-    LoopCheck, LoopSettings, LoopWindow, ResultMark, Round, Signature,
+    DiagnosisSettings, LoopCheck, LoopSettings, LoopWindow, ResultMark, Round, Signature,
 };
 use callgate::gate::registry::Registry;
 use callgate::gate::result::{CallEffect, CallOutcome, CallResult, CallTiming, Content};
@@ -191,7 +191,7 @@ fn settings(run: &Run) -> LoopSettings {
         cycle_length_max: run.cycle_length_max.unwrap_or(defaults.cycle_length_max),
         check: run.check,
         compare_results: run.compare_results,
-        diagnosis: None,
+        diagnosis: DiagnosisSettings::default(),
     }
 }
 

@@ -115,6 +115,7 @@ fn said(answer: &HookAnswer) -> String {
         HookAnswer::Before(verdict) => snake(format!("{:?}", verdict.action)),
         HookAnswer::After(verdict) => snake(format!("{:?}", verdict.action)),
         HookAnswer::Approval(verdict) => snake(format!("{:?}", verdict.action)),
+        HookAnswer::Diagnosis(said) => format!("loop={} {}", said.is_loop, said.confidence),
         HookAnswer::Failed(failure) => failure.kind.code().to_owned(),
     }
 }
@@ -144,6 +145,12 @@ fn ask_hook(spec: &TurnSpec, ask: &AskHook) -> String {
         } => format!("{} {}", call(spec, *index), self::result(result)),
         HookAbout::Approval { approval } => call(spec, approval.call),
         HookAbout::TurnStarted { .. } => "the turn".to_owned(),
+        HookAbout::LoopSuspected { found, run } => format!(
+            "{} run={}",
+            found.detector.as_str(),
+            snake(format!("{:?}", run.state))
+        ),
+        HookAbout::Diagnosis { run } => format!("run={}", snake(format!("{:?}", run.state))),
         HookAbout::TurnFinished { results, .. } => format!("the turn of {} results", results.len()),
     };
     let verb = if ask.is_awaited { "ask" } else { "tell" };

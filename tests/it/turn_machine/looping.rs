@@ -266,6 +266,7 @@ fn a_run_that_has_ended_stays_as_it_is() {
 }
 
 const DIAGNOSIS: DiagnosisSettings = DiagnosisSettings {
+    has_endpoint: true,
     after_rounds: 30,
     every_rounds: 10,
     threshold: 0.8,
@@ -276,7 +277,7 @@ fn diagnosed(round: u32, last: u32, calls: Calls) -> Turn {
     let mut window = LoopWindow::default();
     window.note_diagnosis(last);
     let mut turn = turn(&window, paper(calls).round(round), |turn| {
-        turn.settings.loops.diagnosis = Some(DIAGNOSIS);
+        turn.settings.loops.diagnosis = DIAGNOSIS;
     });
     turn.start();
     turn

@@ -3588,7 +3588,7 @@ pub struct HookInvocation {
     #[prost(message, optional, tag = "14")]
     pub trace: ::core::option::Option<TraceContext>,
     /// What it is about, by `point`.
-    #[prost(oneof = "hook_invocation::Payload", tags = "20, 21, 22, 23")]
+    #[prost(oneof = "hook_invocation::Payload", tags = "20, 21, 22, 23, 24, 25")]
     pub payload: ::core::option::Option<hook_invocation::Payload>,
 }
 /// Nested message and enum types in `HookInvocation`.
@@ -3608,6 +3608,12 @@ pub mod hook_invocation {
         /// TURN_STARTED, TURN_FINISHED.
         #[prost(message, tag = "23")]
         Turn(super::TurnObserved),
+        /// LOOP_SUSPECTED.
+        #[prost(message, tag = "24")]
+        LoopSuspected(super::LoopSuspected),
+        /// LOOP_DIAGNOSE.
+        #[prost(message, tag = "25")]
+        Diagnosis(super::LoopDiagnosis),
     }
 }
 /// A call before it is decided.
@@ -3705,6 +3711,33 @@ pub struct TurnObserved {
     #[prost(message, optional, tag = "3")]
     pub run: ::core::option::Option<Run>,
 }
+/// A hit of the loop detector.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoopSuspected {
+    /// What found it.
+    #[prost(enumeration = "LoopDetector", tag = "1")]
+    pub detector: i32,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// The calls of this turn that belong to it.
+    #[prost(string, repeated, tag = "3")]
+    pub call_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The run, ended.
+    #[prost(message, optional, tag = "4")]
+    pub run: ::core::option::Option<Run>,
+}
+/// A diagnosis that is due.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoopDiagnosis {
+    /// As given to RunTurn; else the run's journal as an array of
+    /// `{tool, arguments, outcome}`.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub history_json: ::prost::bytes::Bytes,
+    /// The run.
+    #[prost(message, optional, tag = "2")]
+    pub run: ::core::option::Option<Run>,
+}
 /// The answer to an invocation is no longer wanted. A verdict that crosses it is
 /// dropped.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3732,7 +3765,7 @@ pub struct HookVerdict {
     #[prost(string, tag = "1")]
     pub invocation_id: ::prost::alloc::string::String,
     /// Exactly one, by the point. None is nonsense.
-    #[prost(oneof = "hook_verdict::Verdict", tags = "2, 3, 4, 6")]
+    #[prost(oneof = "hook_verdict::Verdict", tags = "2, 3, 4, 5, 6")]
     pub verdict: ::core::option::Option<hook_verdict::Verdict>,
 }
 /// Nested message and enum types in `HookVerdict`.
@@ -3749,6 +3782,9 @@ pub mod hook_verdict {
         /// APPROVAL_REQUESTED.
         #[prost(message, tag = "4")]
         Approval(super::ApprovalVerdict),
+        /// LOOP_DIAGNOSE.
+        #[prost(message, tag = "5")]
+        LoopVerdict(super::LoopVerdict),
         /// Any: the hook's code failed.
         #[prost(message, tag = "6")]
         Failure(super::HookFailure),
@@ -3821,6 +3857,19 @@ pub struct ApprovalVerdict {
     #[prost(bytes = "bytes", tag = "3")]
     pub approval_digest: ::prost::bytes::Bytes,
 }
+/// A diagnosis.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LoopVerdict {
+    /// The run goes round in circles.
+    #[prost(bool, tag = "1")]
+    pub is_loop: bool,
+    /// For people. At most 1 KiB, then cut.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// How sure, 0 to 1. Anything else, NaN included, counts as no loop.
+    #[prost(double, tag = "3")]
+    pub confidence: f64,
+}
 /// The hook's code failed; `on_failure` decides.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HookFailure {
@@ -3890,6 +3939,10 @@ pub enum HookPoint {
     TurnStarted = 5,
     /// When a turn ended. Not answered.
     TurnFinished = 6,
+    /// When the loop detector hit. Not answered.
+    LoopSuspected = 7,
+    /// When a diagnosis is due. Answered with LoopVerdict.
+    LoopDiagnose = 8,
 }
 impl HookPoint {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3905,6 +3958,8 @@ impl HookPoint {
             Self::ApprovalRequested => "HOOK_POINT_APPROVAL_REQUESTED",
             Self::TurnStarted => "HOOK_POINT_TURN_STARTED",
             Self::TurnFinished => "HOOK_POINT_TURN_FINISHED",
+            Self::LoopSuspected => "HOOK_POINT_LOOP_SUSPECTED",
+            Self::LoopDiagnose => "HOOK_POINT_LOOP_DIAGNOSE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3917,13 +3972,15 @@ impl HookPoint {
             "HOOK_POINT_APPROVAL_REQUESTED" => Some(Self::ApprovalRequested),
             "HOOK_POINT_TURN_STARTED" => Some(Self::TurnStarted),
             "HOOK_POINT_TURN_FINISHED" => Some(Self::TurnFinished),
+            "HOOK_POINT_LOOP_SUSPECTED" => Some(Self::LoopSuspected),
+            "HOOK_POINT_LOOP_DIAGNOSE" => Some(Self::LoopDiagnose),
             _ => None,
         }
     }
 }
 /// What a failure means at BEFORE_TOOL_CALL. At AFTER points see
-/// `withhold_on_failure`; at APPROVAL_REQUESTED the approval waits on. Unknown:
-/// DENY.
+/// `withhold_on_failure`; at APPROVAL_REQUESTED the approval waits on, at
+/// LOOP_DIAGNOSE it is no loop. Unknown: DENY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum HookFailureMode {

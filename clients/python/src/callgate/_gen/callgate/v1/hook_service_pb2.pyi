@@ -20,6 +20,8 @@ class HookPoint(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HOOK_POINT_APPROVAL_REQUESTED: _ClassVar[HookPoint]
     HOOK_POINT_TURN_STARTED: _ClassVar[HookPoint]
     HOOK_POINT_TURN_FINISHED: _ClassVar[HookPoint]
+    HOOK_POINT_LOOP_SUSPECTED: _ClassVar[HookPoint]
+    HOOK_POINT_LOOP_DIAGNOSE: _ClassVar[HookPoint]
 
 class HookFailureMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -67,6 +69,8 @@ HOOK_POINT_AFTER_TOOL_FAILURE: HookPoint
 HOOK_POINT_APPROVAL_REQUESTED: HookPoint
 HOOK_POINT_TURN_STARTED: HookPoint
 HOOK_POINT_TURN_FINISHED: HookPoint
+HOOK_POINT_LOOP_SUSPECTED: HookPoint
+HOOK_POINT_LOOP_DIAGNOSE: HookPoint
 HOOK_FAILURE_MODE_UNSPECIFIED: HookFailureMode
 HOOK_FAILURE_MODE_DENY: HookFailureMode
 HOOK_FAILURE_MODE_ASK: HookFailureMode
@@ -202,7 +206,7 @@ class HookRegistered(_message.Message):
     def __init__(self, hook_id: _Optional[str] = ..., error: _Optional[_Union[_errors_pb2.RpcError, _Mapping]] = ...) -> None: ...
 
 class HookInvocation(_message.Message):
-    __slots__ = ("invocation_id", "hook_id", "point", "invoked_at_ms", "timeout_ms", "attempt", "session_id", "root_session_id", "run_id", "turn_id", "batch_id", "cwd", "mode", "trace", "before", "after", "approval", "turn")
+    __slots__ = ("invocation_id", "hook_id", "point", "invoked_at_ms", "timeout_ms", "attempt", "session_id", "root_session_id", "run_id", "turn_id", "batch_id", "cwd", "mode", "trace", "before", "after", "approval", "turn", "loop_suspected", "diagnosis")
     INVOCATION_ID_FIELD_NUMBER: _ClassVar[int]
     HOOK_ID_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +225,8 @@ class HookInvocation(_message.Message):
     AFTER_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_FIELD_NUMBER: _ClassVar[int]
     TURN_FIELD_NUMBER: _ClassVar[int]
+    LOOP_SUSPECTED_FIELD_NUMBER: _ClassVar[int]
+    DIAGNOSIS_FIELD_NUMBER: _ClassVar[int]
     invocation_id: str
     hook_id: str
     point: HookPoint
@@ -239,7 +245,9 @@ class HookInvocation(_message.Message):
     after: AfterToolCall
     approval: ApprovalRequested
     turn: TurnObserved
-    def __init__(self, invocation_id: _Optional[str] = ..., hook_id: _Optional[str] = ..., point: _Optional[_Union[HookPoint, str]] = ..., invoked_at_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., attempt: _Optional[int] = ..., session_id: _Optional[str] = ..., root_session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., cwd: _Optional[str] = ..., mode: _Optional[_Union[_permission_pb2.Mode, str]] = ..., trace: _Optional[_Union[_types_pb2.TraceContext, _Mapping]] = ..., before: _Optional[_Union[BeforeToolCall, _Mapping]] = ..., after: _Optional[_Union[AfterToolCall, _Mapping]] = ..., approval: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., turn: _Optional[_Union[TurnObserved, _Mapping]] = ...) -> None: ...
+    loop_suspected: LoopSuspected
+    diagnosis: LoopDiagnosis
+    def __init__(self, invocation_id: _Optional[str] = ..., hook_id: _Optional[str] = ..., point: _Optional[_Union[HookPoint, str]] = ..., invoked_at_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., attempt: _Optional[int] = ..., session_id: _Optional[str] = ..., root_session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., batch_id: _Optional[str] = ..., cwd: _Optional[str] = ..., mode: _Optional[_Union[_permission_pb2.Mode, str]] = ..., trace: _Optional[_Union[_types_pb2.TraceContext, _Mapping]] = ..., before: _Optional[_Union[BeforeToolCall, _Mapping]] = ..., after: _Optional[_Union[AfterToolCall, _Mapping]] = ..., approval: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., turn: _Optional[_Union[TurnObserved, _Mapping]] = ..., loop_suspected: _Optional[_Union[LoopSuspected, _Mapping]] = ..., diagnosis: _Optional[_Union[LoopDiagnosis, _Mapping]] = ...) -> None: ...
 
 class BeforeToolCall(_message.Message):
     __slots__ = ("call", "arguments_json", "arguments_generation", "validation", "tool", "earlier")
@@ -311,6 +319,26 @@ class TurnObserved(_message.Message):
     run: _types_pb2.Run
     def __init__(self, calls: _Optional[_Iterable[_Union[_types_pb2.ToolCall, _Mapping]]] = ..., results: _Optional[_Iterable[_Union[_types_pb2.CallResult, _Mapping]]] = ..., run: _Optional[_Union[_types_pb2.Run, _Mapping]] = ...) -> None: ...
 
+class LoopSuspected(_message.Message):
+    __slots__ = ("detector", "reason", "call_ids", "run")
+    DETECTOR_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CALL_IDS_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    detector: _types_pb2.LoopDetector
+    reason: str
+    call_ids: _containers.RepeatedScalarFieldContainer[str]
+    run: _types_pb2.Run
+    def __init__(self, detector: _Optional[_Union[_types_pb2.LoopDetector, str]] = ..., reason: _Optional[str] = ..., call_ids: _Optional[_Iterable[str]] = ..., run: _Optional[_Union[_types_pb2.Run, _Mapping]] = ...) -> None: ...
+
+class LoopDiagnosis(_message.Message):
+    __slots__ = ("history_json", "run")
+    HISTORY_JSON_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    history_json: bytes
+    run: _types_pb2.Run
+    def __init__(self, history_json: _Optional[bytes] = ..., run: _Optional[_Union[_types_pb2.Run, _Mapping]] = ...) -> None: ...
+
 class InvocationCancelled(_message.Message):
     __slots__ = ("invocation_id",)
     INVOCATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -326,18 +354,20 @@ class NeedMoreTime(_message.Message):
     def __init__(self, invocation_id: _Optional[str] = ..., extra_ms: _Optional[int] = ...) -> None: ...
 
 class HookVerdict(_message.Message):
-    __slots__ = ("invocation_id", "before", "after", "approval", "failure")
+    __slots__ = ("invocation_id", "before", "after", "approval", "loop_verdict", "failure")
     INVOCATION_ID_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    LOOP_VERDICT_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     invocation_id: str
     before: BeforeVerdict
     after: AfterVerdict
     approval: ApprovalVerdict
+    loop_verdict: LoopVerdict
     failure: HookFailure
-    def __init__(self, invocation_id: _Optional[str] = ..., before: _Optional[_Union[BeforeVerdict, _Mapping]] = ..., after: _Optional[_Union[AfterVerdict, _Mapping]] = ..., approval: _Optional[_Union[ApprovalVerdict, _Mapping]] = ..., failure: _Optional[_Union[HookFailure, _Mapping]] = ...) -> None: ...
+    def __init__(self, invocation_id: _Optional[str] = ..., before: _Optional[_Union[BeforeVerdict, _Mapping]] = ..., after: _Optional[_Union[AfterVerdict, _Mapping]] = ..., approval: _Optional[_Union[ApprovalVerdict, _Mapping]] = ..., loop_verdict: _Optional[_Union[LoopVerdict, _Mapping]] = ..., failure: _Optional[_Union[HookFailure, _Mapping]] = ...) -> None: ...
 
 class BeforeVerdict(_message.Message):
     __slots__ = ("action", "modified_args_json", "additional_context", "suppress_output", "reason_for_user", "reason_for_model", "synthetic_result")
@@ -382,6 +412,16 @@ class ApprovalVerdict(_message.Message):
     message: str
     approval_digest: bytes
     def __init__(self, action: _Optional[_Union[ApprovalAction, str]] = ..., message: _Optional[str] = ..., approval_digest: _Optional[bytes] = ...) -> None: ...
+
+class LoopVerdict(_message.Message):
+    __slots__ = ("is_loop", "reason", "confidence")
+    IS_LOOP_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    is_loop: bool
+    reason: str
+    confidence: float
+    def __init__(self, is_loop: bool = ..., reason: _Optional[str] = ..., confidence: _Optional[float] = ...) -> None: ...
 
 class HookFailure(_message.Message):
     __slots__ = ("message",)
