@@ -42,6 +42,17 @@ impl Engine {
             .collect())
     }
 
+    /// Pointers to arguments of a tool that nobody may see. Of a tool that is not registered: to all.
+    pub fn secrets_of(&self, tool: &str) -> Vec<String> {
+        let registry = self.directory.registry();
+        let found = ToolName::parse(tool).ok();
+        let found = found.and_then(|name| registry.get(&name).cloned());
+        found.map_or_else(
+            || vec![String::new()],
+            |tool| tool.definition.secret_pointers.clone(),
+        )
+    }
+
     /// Keeps the list that a model is about to see, and names it.
     pub fn snapshot_tools(
         &self,

@@ -106,6 +106,8 @@ pub struct Approval {
     pub kind: Kind,
     /// The arguments that would run, in dispatch form.
     pub arguments: Bytes,
+    /// Pointers to those that nobody may see.
+    pub secrets: Vec<String>,
     /// What a decision must carry.
     pub digest: Digest,
     /// Why it is asked.

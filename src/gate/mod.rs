@@ -17,6 +17,7 @@ pub mod ids;
 pub mod json;
 pub mod limits;
 pub mod loop_detector;
+pub mod mask;
 pub mod permission;
 pub mod provider;
 pub mod record;

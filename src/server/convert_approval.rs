@@ -15,7 +15,8 @@ use crate::gate::approval::{
     Approval, ApprovalState, BatchPolicy, Choice, DecideError, Decision, MESSAGE_BYTES_MAX, Outcome,
 };
 use crate::gate::ids::{SessionId, UnixMillis};
-use crate::gate::permission::{Grant, GrantCandidate, Ground, GroundKind, Scope};
+use crate::gate::mask::masked;
+use crate::gate::permission::{Grant, GrantCandidate, Ground, GroundKind, Scope, Source};
 use crate::gate::result::CallOutcome;
 use crate::gate::session::{Approvers, CWD_BYTES_MAX, SessionSettings};
 use crate::pb::v1::{self as pb, ErrorReason};
@@ -39,7 +40,8 @@ pub(super) fn approval(shown: &ShownApproval, how: Shown) -> pb::Approval {
     let approval = &*shown.approval;
     let request = &shown.spec.request;
     let asked = request.calls.get(approval.call.get());
-    let (arguments, cut) = shown_bytes(&approval.arguments, how);
+    let secrets = &approval.secrets;
+    let (arguments, cut) = shown_bytes(&masked(&approval.arguments, secrets), how);
     pb::Approval {
         approval_id: shown.id.to_string(),
         batch_id: shown.spec.batch.to_string(),
@@ -50,7 +52,7 @@ pub(super) fn approval(shown: &ShownApproval, how: Shown) -> pb::Approval {
         call: asked.map(|asked| pb::ToolCall {
             call_id: asked.call.call_id.to_string(),
             name: asked.call.name.to_string(),
-            arguments_json: shown_bytes(&asked.call.arguments, how).0,
+            arguments_json: shown_bytes(&masked(&asked.call.arguments, secrets), how).0,
             truncated: asked.call.truncated,
         }),
         tool: approval.tool.name.to_string(),
@@ -65,7 +67,7 @@ pub(super) fn approval(shown: &ShownApproval, how: Shown) -> pb::Approval {
         effective_arguments_json: arguments,
         approval_digest: Bytes::copy_from_slice(&approval.digest.0),
         arguments_cut: cut,
-        verdict: Some(ground(&approval.ground)),
+        verdict: Some(shown_ground(&approval.ground, secrets)),
         tool_reason: visible(&approval.tool_reason),
         allowed_choices: choices(approval),
         grant_candidates: approval.candidates.iter().map(candidate).collect(),
@@ -75,7 +77,7 @@ pub(super) fn approval(shown: &ShownApproval, how: Shown) -> pb::Approval {
         decision: approval
             .decision
             .as_ref()
-            .map(|decision| self::decision(decision, how)),
+            .map(|decision| self::decision(decision, secrets, how)),
         pending_in_batch: shown.pending_in_batch,
         mode: mode_number(approval.mode),
         call_outcome: outcome_number(shown.outcome),
@@ -90,6 +92,19 @@ pub(super) fn approval(shown: &ShownApproval, how: Shown) -> pb::Approval {
         },
         etag: approval.version.to_string(),
     }
+}
+
+/// Why it is asked, without what may quote an argument that nobody may see.
+pub(super) fn shown_ground(why: &Ground, secrets: &[String]) -> pb::PermissionVerdict {
+    let mut verdict = ground(why);
+    if !secrets.is_empty() {
+        verdict.segment.clear();
+        // The words of a grant are those of a command.
+        if why.source == Some(Source::Session) {
+            verdict.rule.clear();
+        }
+    }
+    verdict
 }
 
 fn choices(approval: &Approval) -> Vec<i32> {
@@ -285,8 +300,9 @@ pub(super) fn state(state: ApprovalState) -> i32 {
     state as i32
 }
 
-fn decision(decision: &Decision, how: Shown) -> pb::Decision {
-    let edited = decision.edited.clone().unwrap_or_default();
+fn decision(decision: &Decision, secrets: &[String], how: Shown) -> pb::Decision {
+    let edited = decision.edited.as_ref();
+    let edited = edited.map(|edited| masked(edited, secrets));
     pb::Decision {
         decision_id: decision.id.clone(),
         choice: choice_number(decision.choice),
@@ -297,9 +313,12 @@ fn decision(decision: &Decision, how: Shown) -> pb::Decision {
         surface: decision.surface.clone(),
         decided_at_ms: decision.at.0,
         message: decision.message.clone(),
-        edited_arguments_json: shown_bytes(&edited, how).0,
+        edited_arguments_json: shown_bytes(&edited.unwrap_or_default(), how).0,
         grants: Vec::new(),
-        verdict: decision.ground.as_ref().map(ground),
+        verdict: decision
+            .ground
+            .as_ref()
+            .map(|decided| shown_ground(decided, secrets)),
     }
 }
 

@@ -301,7 +301,10 @@ pub(super) fn turn_event(spec: &TurnSpec, view: &View, stamped: Stamped) -> Opti
                     call_id: call_id(approval.call.get()),
                     tool: approval.tool.name.to_string(),
                     risk_level: convert::risk(approval.risk),
-                    verdict: Some(convert_approval::ground(&approval.ground)),
+                    verdict: Some(convert_approval::shown_ground(
+                        &approval.ground,
+                        &approval.secrets,
+                    )),
                     expires_at_ms: approval.expires_at.map(|at| at.0),
                 })
                 .collect(),

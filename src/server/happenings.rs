@@ -13,6 +13,7 @@ use super::access::{Caller, Role};
 use super::approvals::read_cursor;
 use super::convert_approval::{self as convert, Shown};
 use super::events::{View, turn_event};
+use super::secrets;
 use super::status::Failure;
 use crate::engine::{Engine, EventRecord, Happened, Heard, Listener, Wanted};
 use crate::pb::v1::event_service_server::EventService;
@@ -75,8 +76,9 @@ impl Subscriber {
             let mut shown =
                 super::convert::turn(&stored, &standing.calls, standing.last_sequence, None);
             shown.model_message.clear();
-            if self.how == Shown::Bare {
-                strip(&mut shown);
+            match self.how {
+                Shown::Bare => strip(&mut shown),
+                Shown::Whole | Shown::Cut => secrets::hide(&mut shown, &self.engine),
             }
             self.ready.push_back(pb::EventRecord {
                 occurred_at_ms: standing.updated_at.0,

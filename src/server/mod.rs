@@ -17,6 +17,7 @@ mod listener;
 mod message_size;
 mod policy;
 mod registry;
+mod secrets;
 mod sessions;
 pub mod status;
 mod turn_stream;

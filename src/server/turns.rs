@@ -15,6 +15,7 @@ use super::convert;
 use super::convert_permission::rule_entries;
 use super::events::{EventStream, TooSlow, View, completed_message};
 use super::policy::request_rules;
+use super::secrets;
 use super::status::Failure;
 use super::turn_stream::TurnStream;
 use crate::base::tasks::Tasks;
@@ -357,9 +358,15 @@ impl TurnService for Turns {
         &self,
         request: Request<pb::AttachTurnRequest>,
     ) -> Result<Response<Self::AttachTurnStream>, Status> {
+        let hidden = secrets::are_hidden_from(&request).then(|| self.engine.clone());
         let followed = self.attach(request.into_inner()).await?;
-        let events = followed.map(|events| match events {
-            Ok(turn) => Ok(pb::AttachTurnResponse { turn: Some(turn) }),
+        let events = followed.map(move |events| match events {
+            Ok(mut turn) => {
+                if let (Some(engine), Some(snapshot)) = (&hidden, &mut turn.snapshot) {
+                    secrets::hide(snapshot, engine);
+                }
+                Ok(pb::AttachTurnResponse { turn: Some(turn) })
+            }
             Err(cut) => Err(too_slow(cut).into()),
         });
         Ok(Response::new(Box::pin(events)))
@@ -393,6 +400,7 @@ impl TurnService for Turns {
         &self,
         request: Request<pb::GetTurnRequest>,
     ) -> Result<Response<pb::GetTurnResponse>, Status> {
+        let hides = secrets::are_hidden_from(&request);
         let request = request.into_inner();
         let looked = self.look(&request.turn_id, &request.session_id).await?;
         let (stored, calls, last_sequence) = match looked {
@@ -410,16 +418,24 @@ impl TurnService for Turns {
             .completed
             .as_ref()
             .map(|completed| completed_message(completed, &stored.spec, &view));
-        Ok(Response::new(pb::GetTurnResponse {
-            turn: Some(convert::turn(&stored, &calls, last_sequence, completed)),
-        }))
+        let mut turn = convert::turn(&stored, &calls, last_sequence, completed);
+        if hides {
+            secrets::hide(&mut turn, &self.engine);
+        }
+        Ok(Response::new(pb::GetTurnResponse { turn: Some(turn) }))
     }
 
     async fn list_turns(
         &self,
         request: Request<pb::ListTurnsRequest>,
     ) -> Result<Response<pb::ListTurnsResponse>, Status> {
-        Ok(Response::new(self.list(request.into_inner()).await?))
+        let hides = secrets::are_hidden_from(&request);
+        let mut listed = self.list(request.into_inner()).await?;
+        if hides {
+            let turns = listed.turns.iter_mut();
+            turns.for_each(|turn| secrets::hide(turn, &self.engine));
+        }
+        Ok(Response::new(listed))
     }
 
     async fn get_call_result(

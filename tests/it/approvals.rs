@@ -8,6 +8,7 @@ mod events;
 mod listing;
 mod many;
 mod restarting;
+mod secrets;
 mod sessions;
 
 use callgate_client::pb::v1 as pb;

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 
 use super::draft::Entry;
-use super::mask;
 use super::object::Object;
 use super::result::{as_it_came, result_digest, write_result};
 use super::words;
 use crate::gate::approval::Decision;
 use crate::gate::hooks::BeforeAction;
 use crate::gate::ids::{CallIndex, HookId};
+use crate::gate::mask;
 use crate::gate::permission::{GrantId, Ground, Source};
 use crate::gate::record::{CallWay, TurnSpec};
 use crate::gate::result::{CallResult, Digest};

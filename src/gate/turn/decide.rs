@@ -4,6 +4,8 @@
 //! refused changes nothing. Never trusts a decision's contents: arguments pass schema and deny rules
 //! again, and grants are picked among those that were shown.
 
+use bytes::Bytes;
+
 use super::call::Call;
 use super::effect::{Durability, Effect};
 use super::input::{Cancel, CancelScope, CheckedArguments};
@@ -15,6 +17,7 @@ use crate::gate::approval::{
 };
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::json::Document;
+use crate::gate::mask::unmasked;
 use crate::gate::permission::{
     Approver, CommandSubject, Facts, Given, Grant, GrantCandidate, GrantId, NewGrant, ToolWord,
     Verdict,
@@ -311,8 +314,16 @@ fn edited(
     if decided.deciding.edited.is_empty() {
         return Err(invalid("they are empty".to_owned()));
     }
-    let document = Document::parse_object(&decided.deciding.edited, view.json)
-        .map_err(|error| invalid(error.to_string()))?;
+    let read = |text: &Bytes| {
+        let document = Document::parse_object(text, view.json);
+        document.map_err(|error| invalid(error.to_string()))
+    };
+    let mut document = read(&decided.deciding.edited)?;
+    if let Some(approval) = call.approval.as_ref().filter(|one| !one.secrets.is_empty()) {
+        // What the approver could not see and left alone stays as it was.
+        let unmasked = unmasked(&document, &approval.arguments, &approval.secrets);
+        document = read(&unmasked)?;
+    }
     let checked = tool.schema.check(&document);
     checked.map_err(|error| invalid(error.to_string()))?;
     let text = document.dispatch_form();

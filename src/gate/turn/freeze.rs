@@ -83,6 +83,7 @@ impl TurnMachine {
             risk: tool.risk,
             kind: tool.definition.kind,
             arguments: arguments.text.clone(),
+            secrets: tool.definition.secret_pointers.clone(),
             ground: ground_of(call, &ask.answer, view),
             tool_reason: tool_reason(call),
             is_deferred: ask.answer.is_deferred,

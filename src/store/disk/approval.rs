@@ -135,6 +135,8 @@ pub(super) struct Approval {
     is_deferred: bool,
     #[prost(message, repeated, tag = "14")]
     contexts: Vec<hooks::Text>,
+    #[prost(string, repeated, tag = "15")]
+    secrets: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -449,6 +451,7 @@ pub(super) fn approval_to(approval: &gate::Approval) -> Approval {
         tool_reason: approval.tool_reason.clone(),
         is_deferred: approval.is_deferred,
         contexts: approval.contexts.iter().map(hooks::text_to).collect(),
+        secrets: approval.secrets.clone(),
     }
 }
 
@@ -461,6 +464,7 @@ pub(super) fn approval_from(approval: Approval) -> Result<Arc<gate::Approval>, U
         risk: numbers::risk_from(approval.risk)?,
         kind: numbers::tool_kind_from(approval.kind)?,
         arguments: approval.arguments,
+        secrets: approval.secrets,
         digest: digest_from(&approval.digest)?,
         ground: ground_from(ground)?,
         tool_reason: approval.tool_reason,

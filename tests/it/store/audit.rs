@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callgate::gate::audit::{Broken, Checkpoint, Filter, MASK, Problem};
+use callgate::gate::audit::{Broken, Checkpoint, Filter, Problem};
 use callgate::gate::ids::{CallIndex, UnixMillis};
+use callgate::gate::mask::MASK;
 use callgate::gate::record::{CallWay, Fresh, Record};
 use callgate::gate::registry::Registry;
 use callgate::gate::result::Digest;

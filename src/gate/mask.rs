@@ -1,11 +1,11 @@
-//! Writes arguments with the values at a tool's secret pointers replaced by one fixed marker.
+//! Arguments with the values at a tool's secret pointers replaced by one fixed marker, and back.
 //!
 //! What is masked, if anything is: the whole value that a pointer names, whatever its kind. A pointer
 //! to a place that is not there masks nothing. Never shows how long a secret is.
 
 use bytes::Bytes;
 
-use crate::gate::json::{Document, JsonLimits, Kind, Value, write_string};
+use super::json::{Document, JsonLimits, Kind, Value, write_string};
 
 /// Stands where a secret stood.
 pub const MASK: &str = "[secret]";
@@ -16,6 +16,38 @@ const UNBOUNDED: JsonLimits = JsonLimits {
     depth_max: 100,
     nodes_max: usize::MAX,
 };
+
+/// Arguments for people: as they are if the tool has no secrets, else in dispatch form and masked.
+pub fn masked(text: &Bytes, secrets: &[String]) -> Bytes {
+    if secrets.is_empty() || text.is_empty() {
+        return text.clone();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    write_arguments(text, secrets, &mut out);
+    Bytes::from(out)
+}
+
+/// Arguments that somebody wrote over masked ones, in dispatch form: each marker that still stands at
+/// a secret pointer gives way to the value that it hid in `original`.
+pub fn unmasked(written: &Document, original: &Bytes, secrets: &[String]) -> Bytes {
+    let text = written.dispatch_form();
+    let read = |text: &Bytes| Document::parse_object(text, &UNBOUNDED).ok();
+    let (Some(written), Some(original)) = (read(&text), read(original)) else {
+        return text;
+    };
+    let hidden = secrets.iter().filter_map(|pointer| {
+        let marker = written.root().pointer(pointer)?;
+        let value = original.root().pointer(pointer)?;
+        (marker.as_str() == Some(MASK)).then(|| (marker.identity(), value.dispatch_form()))
+    });
+    let hidden: Vec<_> = hidden.collect();
+    if hidden.is_empty() {
+        return text;
+    }
+    let mut out = Vec::with_capacity(text.len());
+    write_value(written.root(), &hidden, &mut out);
+    Bytes::from(out)
+}
 
 /// Appends arguments as canonical JSON without secrets; what is no JSON object becomes a text.
 pub(super) fn write_arguments(text: &Bytes, secrets: &[String], out: &mut Vec<u8>) {
@@ -37,19 +69,22 @@ pub(super) fn write_canonical(text: &Bytes, secrets: &[String], out: &mut Vec<u8
         write_string(MASK, out);
         return;
     };
+    let mut marker = Vec::new();
+    write_string(MASK, &mut marker);
     let root = document.root();
-    let masked: Vec<_> = secrets
+    let hidden: Vec<_> = secrets
         .iter()
         .filter_map(|pointer| root.pointer(pointer))
-        .map(|value| value.identity())
+        .map(|value| (value.identity(), marker.clone()))
         .collect();
-    write_value(root, &masked, out);
+    write_value(root, &hidden, out);
 }
 
 /// The text is canonical, so that entries stand in order. Its depth was bounded when it was admitted.
-fn write_value(value: Value<'_>, masked: &[(usize, u32)], out: &mut Vec<u8>) {
-    if masked.contains(&value.identity()) {
-        write_string(MASK, out);
+fn write_value(value: Value<'_>, instead: &[((usize, u32), Vec<u8>)], out: &mut Vec<u8>) {
+    let mut replaced = instead.iter();
+    if let Some((_, text)) = replaced.find(|(place, _)| *place == value.identity()) {
+        out.extend_from_slice(text);
         return;
     }
     match value.kind() {
@@ -61,7 +96,7 @@ fn write_value(value: Value<'_>, masked: &[(usize, u32)], out: &mut Vec<u8>) {
                 }
                 write_string(entry.key(), out);
                 out.push(b':');
-                write_value(entry.value(), masked, out);
+                write_value(entry.value(), instead, out);
             }
             out.push(b'}');
         }
@@ -71,7 +106,7 @@ fn write_value(value: Value<'_>, masked: &[(usize, u32)], out: &mut Vec<u8>) {
                 if number > 0 {
                     out.push(b',');
                 }
-                write_value(item, masked, out);
+                write_value(item, instead, out);
             }
             out.push(b']');
         }
@@ -122,5 +157,29 @@ mod tests {
             r#""[secret]""#
         );
         assert_eq!(written(r#"{"a""#, &[]), r#""{\"a\"""#);
+    }
+
+    #[test]
+    fn a_marker_that_still_stands_gives_way_to_what_it_hid() {
+        let original = Bytes::from_static(br#"{"a":[1.0,{"k":"x"}],"n":9007199254740993,"t":"s"}"#);
+        let secrets = ["/t", "/a/1", "/n", "/none"].map(str::to_owned);
+        let back = |written: &'static str| {
+            let written = Bytes::from_static(written.as_bytes());
+            let written = Document::parse_object(&written, &UNBOUNDED).unwrap();
+            let back = unmasked(&written, &original, &secrets);
+            String::from_utf8(back.into()).unwrap()
+        };
+        assert_eq!(
+            back(r#"{"t":"[secret]", "n":"[secret]", "a":[2,"[secret]"], "none":"[secret]"}"#),
+            r#"{"a":[2,{"k":"x"}],"n":9007199254740993,"none":"[secret]","t":"s"}"#
+        );
+        // What was written anew holds, and so does what was left out.
+        assert_eq!(
+            back(r#"{"t":"new","a":["[secret]"]}"#),
+            r#"{"a":["[secret]"],"t":"new"}"#
+        );
+        let masked = masked(&original, &secrets);
+        let written = Document::parse_object(&masked, &UNBOUNDED).unwrap();
+        assert_eq!(unmasked(&written, &original, &secrets), original);
     }
 }
