@@ -54,9 +54,10 @@ test-python: $(VENV)/.ready $(VENV_NEWEST)/.ready
 	cd $(PY_CLIENT) && $(VENV_NEWEST)/bin/python -m pytest -q tests/unit
 	$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
 
-bench: ## measure against the bare relay; writes target/bench.json
+bench: $(VENV)/.ready ## measure against the bare relay; writes target/bench.json
 	$(CARGO) build --locked --release --bins
-	$(TARGET)/release/callgate-bench run --callgate $(TARGET)/release/callgate --json $(TARGET)/bench.json $(BENCH_FLAGS)
+	$(TARGET)/release/callgate-bench run --callgate $(TARGET)/release/callgate --json $(TARGET)/bench.json \
+		--python $(VENV)/bin/python --python-hook $(PY_CLIENT)/bench/hook.py $(BENCH_FLAGS)
 
 soak: ## write a million audit records over several segments and verify them; says how long it took
 	CALLGATE_SOAK_RECORDS=1000000 timeout 1800 $(CARGO) test --locked --release --workspace --features failpoints \

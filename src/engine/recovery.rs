@@ -28,6 +28,8 @@ impl Engine {
     ) -> Result<usize, EngineError> {
         self.history
             .store(has_history || !open_turns.is_empty(), Ordering::Relaxed);
+        // What is decided from here on names a revision of these.
+        self.note_policy(&self.permissions());
         let mut records = Vec::with_capacity(open_turns.len());
         let mut recovered = Vec::with_capacity(open_turns.len());
         for mut stored in open_turns {

@@ -15,6 +15,8 @@ mod drive;
 mod executor;
 mod floor;
 mod histogram;
+mod hook_ping;
+mod hook_side;
 mod lifeline;
 mod output;
 mod payload;
@@ -46,6 +48,9 @@ enum Command {
     Drive(drive::Drive),
     CancelProbe(cancel_probe::CancelProbe),
     ApprovalProbe(approval_probe::ApprovalProbe),
+    #[command(name = "hook")]
+    HookSide(hook_side::HookSide),
+    HookPing(hook_ping::HookPing),
     Run(run::Run),
 }
 
@@ -56,6 +61,8 @@ fn main() -> ExitCode {
         Command::Drive(command) => on_one_thread(command.run()),
         Command::CancelProbe(command) => on_one_thread(command.run()),
         Command::ApprovalProbe(command) => on_one_thread(command.run()),
+        Command::HookSide(command) => on_one_thread(command.run()),
+        Command::HookPing(command) => on_one_thread(command.run()),
         Command::Run(command) => on_one_thread(command.run()),
     };
     match ended {

@@ -25,11 +25,14 @@ async fn a_safe_call_is_recorded_from_its_decision_to_its_end() {
         ..pb::AuditFilter::default()
     };
     until_kind(&mut client, "turn.ended").await;
+    // Which rules held when it was decided.
+    let rules = until_kind(&mut client, "policy.changed").await;
     let found = records(&mut client, filter).await;
     assert_eq!(
         kinds(&found),
         ["turn.accepted", "call.decided", "call.ended", "turn.ended"]
     );
+    assert!(rules[0].sequence < found[0].sequence);
     assert!(found[0].principal.starts_with("uid:"), "{:?}", found[0]);
     let decided = String::from_utf8(found[1].record_json.to_vec()).unwrap();
     for part in [

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod decisions;
+mod hooks;
 mod machine;
 mod process;
 mod rows;
@@ -58,6 +59,8 @@ pub(crate) struct Run {
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
+    #[command(flatten)]
+    python: hooks::PythonHook,
     /// Exit with 1 if a goal is missed.
     #[arg(long)]
     strict: bool,
@@ -74,6 +77,8 @@ enum Part {
     Batches,
     /// Calls a second with the audit and without it.
     Audit,
+    /// Turns with hooks and without them.
+    Hooks,
     /// Many tools in the registry.
     Tools,
     /// Spreads under steady load.
@@ -161,6 +166,7 @@ impl Run {
             timing: self.timing(),
             only: self.only.clone(),
             cpus: allowed_cpus(),
+            hook_programs: self.python.programs(),
             setup,
             rows: Rows::default(),
             series: Vec::new(),
@@ -233,6 +239,7 @@ struct Bench {
     timing: Timing,
     only: Vec<Part>,
     cpus: Option<String>,
+    hook_programs: Vec<hooks::Program>,
     setup: Setup,
     rows: Rows,
     series: Vec<Series>,
@@ -290,6 +297,9 @@ impl Bench {
         if self.wants(Part::Audit) {
             self.audit()?;
         }
+        if self.wants(Part::Hooks) {
+            self.hooks()?;
+        }
         self.alone()
     }
 
@@ -309,6 +319,39 @@ impl Bench {
             self.keep(&format!("store_bytes_{name}"), &bytes)?;
         }
         Ok(())
+    }
+
+    /// What hooks cost a turn: sidecars which differ in nothing else.
+    fn hooks(&mut self) -> Result<(), Problem> {
+        let cpu = self.cpus.as_deref().and_then(last_cpu);
+        let cpu = cpu.as_deref();
+        let without = self.sidecar("unhooked", 10)?.moved_to(cpu)?;
+        let built_in = self.sidecar_with("built-in", 10, &[&hooks::built_in()])?;
+        let built_in = built_in.moved_to(cpu)?;
+        let points = [point(Shape::Run, 1, SMALL, 1)];
+        for series in self.pairs((&without, &built_in), &points, cpu)? {
+            hooks::add_built_in(&mut self.rows, &series);
+            self.series.push(series);
+        }
+        drop(built_in);
+        let mut all = Vec::new();
+        for program in &self.hook_programs {
+            // A hook that is killed stays, and fails: the next one needs a sidecar of its own.
+            let with = self.sidecar("hooked", 10)?.moved_to(cpu)?;
+            let control = self.setup.control_socket("hooked");
+            let control = format!("unix://{}", control.display());
+            let sides = (&without, &with);
+            let spans = hooks::remote(&self.setup, sides, &control, program, &self.timing, cpu)?;
+            spans.add_rows(&mut self.rows);
+            all.push(spans);
+            drop(with);
+            self.setup.forget("hooked")?;
+        }
+        drop(without);
+        for name in ["unhooked", "built-in"] {
+            self.setup.forget(name)?;
+        }
+        self.keep("hooks", &all)
     }
 
     /// Does `work` with a sidecar that has done nothing before, and removes what it leaves.

@@ -44,6 +44,17 @@ pub(super) struct Side {
     pub(super) endpoint: String,
 }
 
+impl Side {
+    /// The same on one processor, if one is named.
+    pub(super) fn moved_to(self, cpu: Option<&str>) -> Result<Self, Problem> {
+        if let Some(cpu) = cpu {
+            self.relay.move_to(cpu)?;
+            self.executor.move_to(cpu)?;
+        }
+        Ok(self)
+    }
+}
+
 /// One measurement.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Sample {
