@@ -1,8 +1,9 @@
 """Callgate: every tool call of an AI agent passes a gate. This is its client for Python.
 
 `Client` registers and runs tools, and runs turns; `Approvals` decides the calls that
-wait; `Hooks` is asked before and after calls; `SyncClient` and `SyncApprovals` are the
-same for code without an event loop; `callgate.testing` tests tools and approvers without a sidecar.
+wait; `Hooks` is asked before and after calls, about approvals and about loops; `SyncClient`
+and `SyncApprovals` are the same for code without an event loop; `callgate.testing` tests
+tools, hooks and approvers without a sidecar.
 """
 
 from ._version import __version__
@@ -47,7 +48,8 @@ from .errors import (
     Unauthenticated,
     Unavailable,
 )
-from .hook import After, Before, EarlierHook, HookInput, HookMatcher, HookOutput, HookSpec, Injected
+from .hook import After, AfterOutput, Before, EarlierHook, HookInput, HookMatcher, HookOutput, HookSpec, Injected
+from .hook_points import ApprovalAnswer, ApprovalRequested, LoopDiagnosis, LoopOpinion, LoopSuspected, TurnObserved
 from .hooks import Hooks
 from .permission import Grant, GrantCandidate, PermissionVerdict, RuleSpec
 from .permission_check import PathFact, Permission, PermissionContext
@@ -97,10 +99,13 @@ __all__ = [
     "TLS",
     "AcceptedCall",
     "After",
+    "AfterOutput",
     "AllowedServices",
     "Approval",
+    "ApprovalAnswer",
     "ApprovalDecision",
     "ApprovalRef",
+    "ApprovalRequested",
     "ApprovalRequired",
     "ApprovalSummary",
     "ApprovalUpdate",
@@ -148,6 +153,9 @@ __all__ = [
     "Json",
     "LimitExceeded",
     "LoopDetected",
+    "LoopDiagnosis",
+    "LoopOpinion",
+    "LoopSuspected",
     "NotFound",
     "PathFact",
     "Permission",
@@ -196,6 +204,7 @@ __all__ = [
     "TurnEvent",
     "TurnHeartbeat",
     "TurnInfo",
+    "TurnObserved",
     "TurnResult",
     "TurnSnapshot",
     "TurnSuspended",

@@ -1,6 +1,7 @@
-"""What hooks are asked, and what they may say.
+"""What hooks are asked about calls, and what they may say.
 
-Plain data. What several hooks mean together, the sidecar decides.
+Plain data; approvals, turns and loops are in `hook_points`. What several hooks mean
+together, the sidecar decides.
 """
 
 from __future__ import annotations
@@ -10,10 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Union
 
 from .permission import Mode
-from .result import CallResult, ErrorInfo, ToolResult
+from .result import CallResult, ErrorInfo, ToolResult, from_value
 from .tool import Kind, Risk
 
-HookPoint = Literal["before_tool_call", "after_tool_call", "after_tool_failure"]
+HookPoint = Literal[
+    "before_tool_call",
+    "after_tool_call",
+    "after_tool_failure",
+    "approval_requested",
+    "turn_started",
+    "turn_finished",
+    "loop_suspected",
+    "loop_diagnose",
+]
+AfterPoint = Literal["after_tool_call", "after_tool_failure"]
 OnFailure = Literal["deny", "ask", "ignore"]
 BeforeSays = Literal["proceed", "allow", "ask", "defer", "deny", "abort"]
 AfterSays = Literal["proceed", "stop", "abort"]
@@ -34,7 +45,9 @@ class EarlierHook:
 
 @dataclass(frozen=True, slots=True)
 class HookInput:
-    """What a hook is asked about.
+    """A call, before it is decided or after its executor answered.
+
+    Every field has a default, so that a test names only those that it is about.
 
     Attributes:
         timestamp_ms: When the sidecar asked, in Unix time.
@@ -52,16 +65,16 @@ class HookInput:
         attempt: From 1; after a crash of the sidecar it may ask again.
     """
 
-    hook_id: str
-    point: HookPoint
-    timestamp_ms: int
-    session_id: str
-    run_id: str
-    turn_id: str
-    batch_id: str
-    call_id: str
-    tool_name: str
-    tool_args: Mapping[str, Any] | None
+    hook_id: str = ""
+    point: HookPoint = "before_tool_call"
+    timestamp_ms: int = 0
+    session_id: str = ""
+    run_id: str = ""
+    turn_id: str = ""
+    batch_id: str = ""
+    call_id: str = ""
+    tool_name: str = ""
+    tool_args: Mapping[str, Any] | None = None
     tool_args_json: bytes = b""
     root_session_id: str = ""
     cwd: str = ""
@@ -192,6 +205,22 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
+class AfterOutput:
+    """What a hook says after a call, field by field. Returning None changes nothing.
+
+    Attributes:
+        modified_result: In place of the tool's, anything that a handler of a tool could
+            return; an error stays an error. None: unchanged.
+        additional_context: For the conversation, at most 10 000 characters.
+        suppress_output: The model sees a placeholder in place of the result.
+    """
+
+    modified_result: Any = None
+    additional_context: str | None = None
+    suppress_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class HookMatcher:
     """For which calls a hook is asked. All that are given must hold; what cannot be told holds.
 
@@ -212,7 +241,8 @@ class HookMatcher:
 
 BeforeAnswer = Union[Before, HookOutput, Mapping[str, Any], None]
 BeforeHandler = Callable[[HookInput], Union[BeforeAnswer, Awaitable[BeforeAnswer]]]
-AfterHandler = Callable[[HookInput], Union[After, Awaitable[Union[After, None]], None]]
+AfterAnswer = Union[After, AfterOutput, Mapping[str, Any], None]
+AfterHandler = Callable[[HookInput], Union[AfterAnswer, Awaitable[AfterAnswer]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +297,26 @@ def after_of(answer: Any) -> After:
     """What a handler returned, as one thing.
 
     Raises:
-        TypeError: It returned something else.
+        TypeError, ValueError: It returned something else.
     """
     if answer is None:
         return After.proceed()
-    if not isinstance(answer, After):
-        raise TypeError(f"a hook after a call must return After or None, not {type(answer).__name__}")
-    return answer
+    if isinstance(answer, After):
+        return answer
+    if isinstance(answer, Mapping):
+        answer = AfterOutput(**answer)
+    if not isinstance(answer, AfterOutput):
+        raise TypeError(f"a hook after a call must return After, AfterOutput or None, not {type(answer).__name__}")
+    return After.proceed(
+        None if answer.modified_result is None else _result_of(answer.modified_result),
+        context=answer.additional_context or "",
+        suppress=answer.suppress_output,
+    )
+
+
+def _result_of(value: Any) -> ToolResult:
+    made = from_value(value)
+    if made.error is not None and not isinstance(value, ToolResult):
+        # No value becomes an error by accident: the tool's own result is better than that.
+        raise ValueError(made.error.message)
+    return made

@@ -1,4 +1,4 @@
-"""A process of hooks: is asked before and after calls of every executor.
+"""A process of hooks: is asked before and after calls of every executor, and told of turns and loops.
 
 Decides nothing by itself: what its handlers say is one voice among rules, the mode and
 people. A handler that raises is a failure that the sidecar is told of.
@@ -11,6 +11,7 @@ import inspect
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -21,17 +22,19 @@ from ._wire.hook_stream import HookStream
 from ._wire.link import Link
 from ._wire.signals import handle_signals
 from .backoff import Backoff
-from .hook import (
-    AfterHandler,
-    BeforeHandler,
-    HookInput,
-    HookMatcher,
-    HookPoint,
-    HookSpec,
-    OnFailure,
-    after_of,
-    before_of,
+from .hook import AfterHandler, AfterPoint, BeforeHandler, HookMatcher, HookPoint, HookSpec, OnFailure
+from .hook_points import (
+    HOOK_POINTS,
+    ONLY_TOLD,
+    ApprovalHandler,
+    DiagnosisHandler,
+    HookAnswer,
+    HookQuestion,
+    LoopHandler,
+    TurnHandler,
+    answer_of,
 )
+from .tool import is_async
 
 log = logging.getLogger("callgate")
 
@@ -80,12 +83,19 @@ class Hooks:
         self._instance_id = instance_id or str(uuid.uuid4())
         self._backoff = backoff or Backoff()
         self._specs: dict[str, HookSpec] = {}
-        self._handlers: dict[tuple[str, HookPoint], Callable[[HookInput], Any]] = {}
+        self._handlers: dict[tuple[str, HookPoint], Callable[[Any], Any]] = {}
+        # Of their own, so that what is only told holds up no question.
+        self._threads: ThreadPoolExecutor | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stream: HookStream | None = None
         self._serving: asyncio.Future[None] | None = None
 
     # Hooks.
+
+    @property
+    def specs(self) -> tuple[HookSpec, ...]:
+        """The hooks of this process, registered or not."""
+        return tuple(self._specs.values())
 
     def before_tool_call(
         self,
@@ -103,22 +113,16 @@ class Hooks:
 
         `tools` is short for a matcher of names. A security hook has a low `order`.
         """
-
-        def register(function: F) -> F:
-            spec = HookSpec(
-                hook_id or getattr(function, "__name__", "hook"),
-                ("before_tool_call",),
-                order,
-                matcher or HookMatcher(tools=tools),
-                timeout,
-                on_failure,
-                observe=observe,
-                description=inspect.getdoc(function) or "",
-            )
-            self._add(spec, {"before_tool_call": function})
-            return function
-
-        return register if handler is None else register(handler)
+        return self._adding(
+            handler,
+            ("before_tool_call",),
+            hook_id,
+            order=order,
+            matcher=matcher or HookMatcher(tools=tools),
+            timeout=timeout,
+            on_failure=on_failure,
+            observe=observe,
+        )
 
     def after_tool_call(
         self,
@@ -129,49 +133,98 @@ class Hooks:
         tools: Sequence[str] = (),
         matcher: HookMatcher | None = None,
         timeout: float = 5.0,
-        on: Sequence[HookPoint] = ("after_tool_call",),
+        on: Sequence[AfterPoint] = ("after_tool_call",),
         withhold_on_failure: bool = False,
         observe: bool = False,
     ) -> Any:
-        """Asks the function after every call that an executor answered; it returns `After` or None.
+        """Asks the function after every call that an executor answered; it returns `After`, `AfterOutput` or None.
 
         `on` may name "after_tool_failure" too, for answers that are errors.
         """
+        return self._adding(
+            handler,
+            tuple(on),
+            hook_id,
+            order=order,
+            matcher=matcher or HookMatcher(tools=tools),
+            timeout=timeout,
+            withhold_on_failure=withhold_on_failure,
+            observe=observe,
+        )
+
+    def approval_requested(
+        self,
+        handler: ApprovalHandler | None = None,
+        *,
+        hook_id: str | None = None,
+        order: int = 0,
+        timeout: float = 5.0,
+        observe: bool = False,
+    ) -> Any:
+        """Asks the function about every approval that begins to wait; it returns `ApprovalAnswer` or None.
+
+        No matcher is looked at here: the function looks at `approval.tool` itself. Whatever
+        it does wrong, the approval waits on.
+        """
+        return self._adding(handler, ("approval_requested",), hook_id, order=order, timeout=timeout, observe=observe)
+
+    def turn_started(self, handler: TurnHandler | None = None, *, hook_id: str | None = None) -> Any:
+        """Tells the function of every turn that begins."""
+        return self._adding(handler, ("turn_started",), hook_id)
+
+    def turn_finished(self, handler: TurnHandler | None = None, *, hook_id: str | None = None) -> Any:
+        """Tells the function of every turn that ended."""
+        return self._adding(handler, ("turn_finished",), hook_id)
+
+    def loop_suspected(self, handler: LoopHandler | None = None, *, hook_id: str | None = None) -> Any:
+        """Tells the function of every run that was found to be in a loop."""
+        return self._adding(handler, ("loop_suspected",), hook_id)
+
+    def loop_diagnose(
+        self,
+        handler: DiagnosisHandler | None = None,
+        *,
+        hook_id: str | None = None,
+        order: int = 0,
+        timeout: float = 5.0,
+        observe: bool = False,
+    ) -> Any:
+        """Asks the function whether a run is in a loop; it returns `LoopOpinion` or None, which is no loop.
+
+        Of several hooks the first is asked. Whatever it does wrong, it is no loop.
+        """
+        return self._adding(handler, ("loop_diagnose",), hook_id, order=order, timeout=timeout, observe=observe)
+
+    def add(self, hook: Any, *, hook_id: str | None = None, order: int = 0, **options: Any) -> None:
+        """Adds an object as one hook: of every point that it has a method of the same name for.
+
+        `options` are fields of `HookSpec`. A matcher is only looked at before and after calls.
+
+        Raises:
+            ValueError: It has no such method.
+        """
+        handlers: dict[HookPoint, Callable[[Any], Any]] = {
+            point: getattr(hook, point) for point in HOOK_POINTS if hasattr(hook, point)
+        }
+        if not handlers:
+            raise ValueError(f"a hook needs a method named as a point: {', '.join(HOOK_POINTS)}")
+        name = hook_id or type(hook).__name__
+        self._add(HookSpec(name, tuple(handlers), order, **options), handlers)
+
+    def _adding(
+        self, handler: Callable[[Any], Any] | None, points: tuple[HookPoint, ...], hook_id: str | None, **fields: Any
+    ) -> Any:
+        """Adds the function, or returns the decorator that does."""
 
         def register(function: F) -> F:
-            spec = HookSpec(
-                hook_id or getattr(function, "__name__", "hook"),
-                tuple(on),
-                order,
-                matcher or HookMatcher(tools=tools),
-                timeout,
-                withhold_on_failure=withhold_on_failure,
-                observe=observe,
-                description=inspect.getdoc(function) or "",
-            )
-            self._add(spec, dict.fromkeys(on, function))
+            name = hook_id or getattr(function, "__name__", "hook")
+            spec = HookSpec(name, points, description=inspect.getdoc(function) or "", **fields)
+            self._add(spec, dict.fromkeys(points, function))
             return function
 
         return register if handler is None else register(handler)
 
-    def add(self, hook: Any, *, hook_id: str | None = None, order: int = 0, **options: Any) -> None:
-        """Adds an object with `before_tool_call`, `after_tool_call` or `after_tool_failure` methods as one hook.
-
-        `options` are fields of `HookSpec`.
-
-        Raises:
-            ValueError: It has none of them.
-        """
-        points: tuple[HookPoint, ...] = ("before_tool_call", "after_tool_call", "after_tool_failure")
-        handlers: dict[HookPoint, Callable[[HookInput], Any]] = {
-            point: getattr(hook, point) for point in points if hasattr(hook, point)
-        }
-        if not handlers:
-            raise ValueError("a hook needs a method before_tool_call, after_tool_call or after_tool_failure")
-        name = hook_id or type(hook).__name__
-        self._add(HookSpec(name, tuple(handlers), order, **options), handlers)
-
-    def _add(self, spec: HookSpec, handlers: Mapping[HookPoint, Callable[[HookInput], Any]]) -> None:
+    def _add(self, spec: HookSpec, handlers: Mapping[HookPoint, Callable[[Any], Any]]) -> None:
         if self._stream is not None:
             raise errors.CallgateError("the hooks have started", code="client_started")
         if spec.hook_id in self._specs:
@@ -179,6 +232,19 @@ class Hooks:
         self._specs[spec.hook_id] = spec
         for point, handler in handlers.items():
             self._handlers[(spec.hook_id, point)] = handler
+
+    def handler_of(self, asked: HookQuestion) -> Callable[[Any], Any]:
+        """The function that is asked. Without `hook_id` the only one of that point.
+
+        Raises:
+            LookupError: There is no such hook, or several.
+        """
+        names = [name for name, point in self._handlers if point == asked.point]
+        wanted = [name for name in names if asked.hook_id in ("", name)]
+        if len(wanted) != 1:
+            which = f"`{asked.hook_id}`" if asked.hook_id else "one hook"
+            raise LookupError(f"{which} at {asked.point} is wanted, and there are: {', '.join(names) or 'none'}")
+        return self._handlers[(wanted[0], asked.point)]
 
     # Life.
 
@@ -192,9 +258,10 @@ class Hooks:
         if self._stream is not None:
             return
         self._home = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(self._max_concurrency, "callgate-hook")
         self._stream = HookStream(
             self._link.dialer,
-            tuple(self._specs.values()),
+            self.specs,
             self._answer,
             instance_id=self._instance_id,
             max_concurrency=self._max_concurrency,
@@ -215,25 +282,28 @@ class Hooks:
         assert stream is not None
         assert serving is not None
         ready = asyncio.ensure_future(self._link.open().run(stream.wait_ready()))
-        done, _ = await asyncio.wait([ready, serving], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        if serving in done:
+        try:
+            await asyncio.wait([ready, serving], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+                raise errors.ClientClosed("the hooks were closed")
+            if not ready.done():
+                raise errors.DeadlineExceeded(f"the sidecar did not take the hooks within {timeout} s")
+        finally:
             ready.cancel()
-            serving.result()
-            raise errors.ClientClosed("the hooks were closed")
-        if ready not in done:
-            ready.cancel()
-            raise errors.DeadlineExceeded(f"the sidecar did not take the hooks within {timeout} s")
 
-    async def _answer(self, asked: HookInput) -> Any:
+    async def _answer(self, asked: HookQuestion) -> HookAnswer:
         """On the wire's loop: runs the handler where it belongs, and returns what it says."""
-        handler = self._handlers[(asked.hook_id, asked.point)]
+        handler = self.handler_of(asked)
         home = self._home
         assert home is not None
-        if inspect.iscoroutinefunction(handler):
+        if is_async(handler):
             said = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(handler(asked), home))
         else:
-            said = await asyncio.get_running_loop().run_in_executor(None, handler, asked)
-        return before_of(said) if asked.point == "before_tool_call" else after_of(said)
+            told = asked.point in ONLY_TOLD or self._specs[asked.hook_id].observe
+            threads = None if told else self._threads
+            said = await asyncio.get_running_loop().run_in_executor(threads, handler, asked)
+        return answer_of(asked.point, said)
 
     async def aclose(self) -> None:
         """Takes the hooks along and disconnects. May be called twice."""
@@ -243,6 +313,8 @@ class Hooks:
         if wire is not None and self._stream is not None and self._serving is not None:
             wire.post(self._stream.close)
             await asyncio.wait([self._serving], timeout=CLOSE_SECONDS)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
         await self._link.close()
 
     async def __aenter__(self) -> Hooks:

@@ -1,6 +1,6 @@
-"""Tests of tools, orchestrators and approvers, without a sidecar and without a network.
+"""Tests of tools, hooks, orchestrators and approvers, without a sidecar and without a network.
 
-`call_tool` runs one tool directly. `FakeSidecar` goes the whole way over a
+`call_tool` runs one tool directly, `ask_hook` asks one hook. `FakeSidecar` goes the whole way over a
 socket, with progress, output, cancellation, lost streams and calls that wait. For its pytest
 fixture put `pytest_plugins = ["callgate.pytest_plugin"]` into `conftest.py`.
 """
@@ -8,18 +8,25 @@ fixture put `pytest_plugins = ["callgate.pytest_plugin"]` into `conftest.py`.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ._wire.fake_sidecar import FakeCall, FakeSidecar
+from .approval import CHOICES, Approval
 from .client import Client
 from .context import Cancellation, SessionState, SilentReporter, ToolContext, ToolServiceRegistry
 from .errors import ToolCancelled, ToolNotFound
+from .hook_points import HookAnswer, HookQuestion, answer_of
+from .hooks import Hooks
+from .permission import PermissionVerdict
 from .result import CallResult, ToolResult, from_exception, seal, to_json
-from .tool import Tool
+from .tool import Tool, is_async
+from .turns import ToolCall
 
-__all__ = ["FakeCall", "FakeSidecar", "call_tool"]
+__all__ = ["FakeCall", "FakeSidecar", "ask_hook", "call_tool", "waiting_approval"]
 
 
 async def call_tool(
@@ -102,3 +109,53 @@ def _find(client: Client, name: str) -> Tool:
         if tool.name == name:
             return tool
     raise ToolNotFound(f"the client has no tool `{name}`")
+
+
+async def ask_hook(hooks: Hooks, asked: HookQuestion) -> HookAnswer:
+    """Asks a hook as the sidecar would, in this process and on this loop, and returns what it says.
+
+    A question without `hook_id` is for the only hook of its point. Matchers are the
+    sidecar's own work and so not looked at here. What the handler raises, this raises.
+
+    Raises:
+        LookupError: There is no such hook, or several.
+        TypeError, ValueError: It answered something else, which is a failure.
+    """
+    handler = hooks.handler_of(asked)
+    said = await handler(asked) if is_async(handler) else await asyncio.to_thread(handler, asked)
+    return answer_of(asked.point, said)
+
+
+def waiting_approval(tool: str, arguments: Mapping[str, Any] | None = None, **fields: Any) -> Approval:
+    """An approval that waits, to ask a hook or an approver about. `fields` are those of `Approval`."""
+    text = to_json(dict(arguments or {}))
+    made = Approval(
+        approval_id="approval",
+        batch_id="batch",
+        session_id="session",
+        root_session_id="session",
+        run_id="run",
+        turn_id="turn",
+        call=ToolCall("call", tool, text),
+        tool=tool,
+        owner="test",
+        tool_digest=b"",
+        risk="dangerous",
+        kind="other",
+        effective_arguments_json=text.encode(),
+        display_arguments=text,
+        arguments_cut=False,
+        digest=hashlib.sha256(text.encode()).digest(),
+        verdict=PermissionVerdict("ask", "mode_default"),
+        allowed_choices=CHOICES,
+        grant_candidates=(),
+        state="pending",
+        created_at_ms=0,
+        expires_at_ms=None,
+        decision=None,
+        pending_in_batch=1,
+        mode="default",
+        call_outcome=None,
+        etag="",
+    )
+    return replace(made, **fields)

@@ -162,7 +162,7 @@ class Tool:
         self.services = tuple(services)
         self.version = version
         self.annotations_json = to_json(dict(annotations)) if annotations else ""
-        self.is_async = _is_async(handler)
+        self.is_async = is_async(handler)
         self.raw = raw
         self._signature = None if raw else Signature(handler)
         self._context_parameter = _raw_context(handler) if raw else cast(Signature, self._signature).context_parameter
@@ -201,7 +201,7 @@ class Tool:
         if not callable(check):
             raise ToolDefinitionError(f"the permission check of `{self.name}` cannot be called")
         self.check = check
-        self.is_check_async = _is_async(check)
+        self.is_check_async = is_async(check)
         return check
 
     @property
@@ -269,8 +269,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _is_async(handler: Handler) -> bool:
-    # A callable object is async if its __call__ is.
+def is_async(handler: Handler) -> bool:
+    """Whether it runs on a loop. A callable object does if its `__call__` does."""
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004
 
 

@@ -22,9 +22,10 @@ STOP_SECONDS = 10.0
 
 
 class Sidecar:
-    """One `callgate serve`."""
+    """One `callgate serve`. `settings` are keys of its configuration, as the environment spells them."""
 
-    def __init__(self, binary: str) -> None:
+    def __init__(self, binary: str, **settings: str) -> None:
+        self._settings = settings
         # Short, because the path of a socket is.
         self.folder = Path(tempfile.mkdtemp(prefix="cgr-", dir="/tmp"))
         with socket.socket() as probe:
@@ -43,6 +44,7 @@ class Sidecar:
             "CALLGATE_SOCKET_DIR": str(self.folder / "s"),
             "CALLGATE__SERVER__TCP": f"127.0.0.1:{self.port}",
             "XDG_CONFIG_HOME": str(self.folder / "c"),
+            **self._settings,
         }
 
     def start(self) -> None:
@@ -118,6 +120,18 @@ def sidecar(binary: str) -> Iterator[Sidecar]:
 def own_sidecar(binary: str) -> Iterator[Sidecar]:
     """One that a test may end."""
     running = Sidecar(binary)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture
+def diagnosing(binary: str) -> Iterator[Sidecar]:
+    """One that wants a diagnosis of a run after every round without calls."""
+    keys = {"CALLGATE__LOOP__DIAGNOSIS__AFTER_ROUNDS": "1", "CALLGATE__LOOP__DIAGNOSIS__EVERY_ROUNDS": "1"}
+    running = Sidecar(binary, **keys)
     try:
         running.start()
         yield running

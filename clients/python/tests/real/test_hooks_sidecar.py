@@ -6,40 +6,19 @@ import asyncio
 import json
 import os
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callgate import After, Before, Client, HookInput, HookOutput, Hooks, Injected, ToolCall, ToolResult
+from callgate import After, AfterOutput, Before, HookInput, HookOutput, Hooks, Injected, ToolCall, ToolResult
 from callgate.errors import InvalidRequest
+from real.hooking import hooks_of, run, with_tools
 
 if TYPE_CHECKING:
     from conftest import Sidecar
 
 SHELL = "shell"
-
-
-def hooks_of(sidecar: Sidecar) -> Hooks:
-    return Hooks(sidecar.control_endpoint)
-
-
-def echo(text: str = "", path: str = "", timeout: int = 0) -> str:
-    """Says what it got."""
-    return json.dumps({"text": text, "path": path, "timeout": timeout})
-
-
-async def with_tools(sidecar: Sidecar, *names: str, risk: Any = "safe") -> Client:
-    client = sidecar.client(executor_name="tools")
-    for name in names:
-        client.tool(name=name, risk=risk, kind="read")(echo)
-    await client.start()
-    await client.wait_ready(10)
-    return client
-
-
-async def run(client: Client, tool: str, **arguments: Any) -> Any:
-    call = ToolCall("c", tool, json.dumps(arguments))
-    return await client.run_turn(os.urandom(4).hex(), [call])
 
 
 async def test_every_call_is_logged_and_allowed(own_sidecar: Sidecar) -> None:
@@ -51,13 +30,16 @@ async def test_every_call_is_logged_and_allowed(own_sidecar: Sidecar) -> None:
         seen.append(asked)
         return HookOutput(permission_decision="allow")
 
+    begun_ms = time.time() * 1_000
     async with hooks:
         await hooks.wait_ready(10)
-        client = await with_tools(own_sidecar, "read", risk="sensitive")
-        async with client:
-            result = await run(client, "read", text="x")
+        async with await with_tools(own_sidecar, "read", risk="sensitive") as client:
+            session = await client.sessions.create(cwd="/work")
+            result = await client.run_turn(session.session_id, [ToolCall("c", "read", {"text": "x"})])
     assert json.loads(result["c"].text)["text"] == "x"
     assert [(one.tool_name, one.tool_args, one.risk) for one in seen] == [("read", {"text": "x"}, "sensitive")]
+    assert (seen[0].cwd, seen[0].session_id, seen[0].mode) == ("/work", session.session_id, "default")
+    assert begun_ms - 1 <= seen[0].timestamp_ms <= time.time() * 1_000 + 1
 
 
 async def test_some_tools_are_blocked(own_sidecar: Sidecar) -> None:
@@ -166,6 +148,41 @@ async def test_a_hook_is_an_object_with_methods_before_and_after(own_sidecar: Si
     assert polished["c"].text == "polished"
     assert (polished.stop, polished.stop_reason) == (True, "hook")
     assert [(one.role, one.text) for one in polished.hook_messages] == [("user", "that will do")]
+
+
+@pytest.mark.parametrize("form", [AfterOutput, dict])
+async def test_a_result_is_modified_and_a_context_added_field_by_field(own_sidecar: Sidecar, form: Any) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.after_tool_call
+    def shorten(asked: HookInput) -> Any:
+        if asked.tool_name == "quiet":
+            return form(suppress_output=True)
+        return form(modified_result={"short": True}, additional_context="It was longer.")
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "read", "quiet") as client:
+            shortened = await run(client, "read", text="long")
+            quiet = await run(client, "quiet", text="long")
+    assert (shortened["c"].structured, json.loads(shortened["c"].text)) == ({"short": True}, {"short": True})
+    assert [(one.text, one.hook_id) for one in shortened.hook_contexts] == [("It was longer.", "shorten")]
+    assert quiet["c"].suppressed
+    assert "long" not in quiet["c"].text
+
+
+async def test_after_a_call_a_broken_hook_leaves_the_result_as_it_was(own_sidecar: Sidecar) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    @hooks.after_tool_call(on=["after_tool_call", "after_tool_failure"])
+    def broken(asked: HookInput) -> Any:
+        return {"modified_result": b"bytes"} if asked.tool_name == "a" else "nonsense"
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "a", "b") as client:
+            for tool in ("a", "b"):
+                assert json.loads((await run(client, tool, text="x"))["c"].text)["text"] == "x"
 
 
 async def test_defer_waits_for_an_approver_and_abort_ends_the_run(own_sidecar: Sidecar) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callgate import After, Before, HookInput, HookOutput, Hooks, HookSpec, Injected, ToolResult
+from callgate import After, AfterOutput, Before, HookInput, HookOutput, Hooks, HookSpec, Injected, Json, ToolResult
 from callgate._gen.callgate.v1 import hook_service_pb2 as hk
 from callgate._gen.callgate.v1 import types_pb2 as ty
 from callgate._wire import convert_hooks
@@ -33,16 +33,64 @@ def test_none_and_every_form_have_one_meaning(answer: Any, says: str) -> None:
     assert before_of(answer).says == says
 
 
-@pytest.mark.parametrize("answer", ["allow", 1, After.proceed(), {"permission_decision": "maybe"}, {"unknown": 1}])
+@pytest.mark.parametrize(
+    "answer",
+    ["allow", 1, After.proceed(), AfterOutput("x"), {"permission_decision": "maybe"}, {"modified_result": "x"}],
+)
 def test_anything_else_is_an_error(answer: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         before_of(answer)
 
 
-def test_after_a_call_only_after_counts() -> None:
-    assert after_of(None) == After.proceed()
-    with pytest.raises(TypeError):
-        after_of(Before.proceed())
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, After.proceed()),
+        ({}, After.proceed()),
+        (AfterOutput(), After.proceed()),
+        ({"modified_result": None}, After.proceed()),
+        ({"suppress_output": True}, After.proceed(suppress=True)),
+        (AfterOutput("short", "remember"), After.proceed(ToolResult.of("short"), context="remember")),
+        (
+            {"modified_result": ToolResult.failure("no", "not this")},
+            After.proceed(ToolResult.failure("no", "not this")),
+        ),
+        (After.stop(), After.stop()),
+    ],
+)
+def test_after_a_call_none_and_every_form_have_one_meaning(answer: Any, says: After) -> None:
+    assert after_of(answer) == says
+
+
+def test_a_modified_result_is_what_a_handler_of_a_tool_could_return() -> None:
+    made = after_of({"modified_result": {"n": 1}}).result
+    assert made is not None
+    assert made == ToolResult.of({"n": 1})
+    assert json.loads(made.text) == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "short",
+        True,
+        Before.proceed(),
+        HookOutput("deny"),
+        {"permission_decision": "deny"},
+        {"modified_result": b"bytes"},
+        {"modified_result": float("nan")},
+    ],
+)
+def test_after_a_call_anything_else_is_an_error(answer: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        after_of(answer)
+
+
+def test_a_result_that_cannot_be_sent_is_a_failure_and_never_an_error_by_accident() -> None:
+    broken = ToolResult((Json(float("nan")),))
+    for said in (Before.deny(result=broken), After.proceed(broken)):
+        with pytest.raises(ValueError, match="cannot be sent"):
+            convert_hooks.verdict("i", said)
 
 
 def test_a_verdict_before_a_call_carries_every_field() -> None:
@@ -74,11 +122,11 @@ def test_a_failure_says_what_was_raised_and_is_bounded() -> None:
 def test_a_question_about_text_that_is_no_object_has_no_arguments() -> None:
     asked = hk.HookInvocation(hook_id="h", point=hk.HOOK_POINT_BEFORE_TOOL_CALL)
     asked.before.arguments_json = b"[1"
-    read = convert_hooks.hook_input(asked)
-    assert read is not None
+    read = convert_hooks.question(asked)
+    assert isinstance(read, HookInput)
     assert (read.tool_args, read.tool_args_json, read.risk) == (None, b"[1", None)
-    newer = hk.HookInvocation(hook_id="h", point=hk.HOOK_POINT_TURN_STARTED)
-    assert convert_hooks.hook_input(newer) is None
+    newer = hk.HookInvocation(hook_id="h", point=99)  # type: ignore[arg-type]
+    assert convert_hooks.question(newer) is None
 
 
 def test_a_registration_names_its_points_and_its_time() -> None:

@@ -7,15 +7,34 @@ from typing import Any
 
 from .._gen.callgate.v1 import hook_service_pb2 as hk
 from .._gen.callgate.v1 import types_pb2 as ty
+from ..approval import answer_of
 from ..hook import After, Before, EarlierHook, HookInput, HookPoint, HookSpec
-from ..result import ToolResult, seal
+from ..hook_points import (
+    ApprovalAnswer,
+    ApprovalRequested,
+    HookAnswer,
+    HookQuestion,
+    LoopDiagnosis,
+    LoopOpinion,
+    LoopSuspected,
+    TurnObserved,
+)
+from ..result import ToolResult
+from ..turns import ToolCall
+from . import convert_approvals
 from .convert import KINDS, RISKS, call_result, enum_name, error_info, kind, milliseconds, risk, tool_result
 from .convert_permission import mode
+from .convert_turns import DETECTORS, run
 
 POINTS: dict[HookPoint, Any] = {
     "before_tool_call": hk.HOOK_POINT_BEFORE_TOOL_CALL,
     "after_tool_call": hk.HOOK_POINT_AFTER_TOOL_CALL,
     "after_tool_failure": hk.HOOK_POINT_AFTER_TOOL_FAILURE,
+    "approval_requested": hk.HOOK_POINT_APPROVAL_REQUESTED,
+    "turn_started": hk.HOOK_POINT_TURN_STARTED,
+    "turn_finished": hk.HOOK_POINT_TURN_FINISHED,
+    "loop_suspected": hk.HOOK_POINT_LOOP_SUSPECTED,
+    "loop_diagnose": hk.HOOK_POINT_LOOP_DIAGNOSE,
 }
 _POINT_NAMES: dict[int, HookPoint] = {number: name for name, number in POINTS.items()}
 _FAILURES = {
@@ -29,6 +48,9 @@ _BEFORE: dict[str, Any] = {
 }
 _AFTER: dict[str, Any] = {
     name: hk.AfterAction.Value(f"AFTER_ACTION_{name.upper()}") for name in ("proceed", "stop", "abort")
+}
+_APPROVAL: dict[str, Any] = {
+    name: hk.ApprovalAction.Value(f"APPROVAL_ACTION_{name.upper()}") for name in ("approve", "deny", "leave")
 }
 _ROLES = {"user": ty.MESSAGE_ROLE_USER, "system": ty.MESSAGE_ROLE_SYSTEM}
 FAILURE_CHARACTERS_MAX = 1_024
@@ -56,14 +78,48 @@ def registration(spec: HookSpec) -> hk.HookRegistration:
     )
 
 
-def hook_input(message: hk.HookInvocation) -> HookInput | None:
-    """What a hook is asked; None for a point that is newer than this SDK."""
+def question(message: hk.HookInvocation) -> HookQuestion | None:
+    """What a hook is asked or told; None for a point that is newer than this SDK."""
     point = _POINT_NAMES.get(message.point)
-    about: Any = message.before if point == "before_tool_call" else message.after
     if point is None:
         return None
-    tool = about.tool if about.HasField("tool") else None
+    if point in ("before_tool_call", "after_tool_call", "after_tool_failure"):
+        return _about_call(message, point)
+    common: dict[str, Any] = {
+        "hook_id": message.hook_id,
+        "point": point,
+        "timestamp_ms": message.invoked_at_ms,
+        "session_id": message.session_id,
+        "root_session_id": message.root_session_id,
+        "run_id": message.run_id,
+        "turn_id": message.turn_id,
+        "batch_id": message.batch_id,
+        "cwd": message.cwd,
+        "mode": mode(message.mode),
+        "attempt": message.attempt,
+    }
+    if point == "approval_requested":
+        return ApprovalRequested(**common, approval=convert_approvals.approval(message.approval.approval))
+    if point == "loop_suspected":
+        found = message.loop_suspected
+        detector = DETECTORS.get(found.detector, "unknown")
+        return LoopSuspected(
+            **common, detector=detector, reason=found.reason, call_ids=tuple(found.call_ids), run=run(found.run)
+        )
+    if point == "loop_diagnose":
+        due = message.diagnosis
+        return LoopDiagnosis(**common, history_json=due.history_json, run=run(due.run))
+    turn = message.turn
+    calls = tuple(ToolCall(call.call_id, call.name, call.arguments_json, call.truncated) for call in turn.calls)
+    return TurnObserved(
+        **common, calls=calls, run=run(turn.run), results=tuple(call_result(one) for one in turn.results)
+    )
+
+
+def _about_call(message: hk.HookInvocation, point: HookPoint) -> HookInput:
     before = point == "before_tool_call"
+    about: Any = message.before if before else message.after
+    tool = about.tool if about.HasField("tool") else None
     return HookInput(
         hook_id=message.hook_id,
         point=point,
@@ -108,11 +164,25 @@ def _earlier(message: hk.HookOutcome) -> EarlierHook:
     )
 
 
-def verdict(invocation_id: str, said: Before | After) -> hk.HookVerdict:
-    """What a hook says."""
+def verdict(invocation_id: str, said: HookAnswer, approval_digest: bytes = b"") -> hk.HookVerdict:
+    """What a hook says; of an approval, about the one of that digest.
+
+    Raises:
+        ValueError: A result in it cannot be sent, or nothing is said.
+    """
     if isinstance(said, Before):
         return hk.HookVerdict(invocation_id=invocation_id, before=_before(said))
-    return hk.HookVerdict(invocation_id=invocation_id, after=_after(said))
+    if isinstance(said, After):
+        return hk.HookVerdict(invocation_id=invocation_id, after=_after(said))
+    if isinstance(said, ApprovalAnswer):
+        approval = hk.ApprovalVerdict(
+            action=_APPROVAL[said.says], message=said.message, approval_digest=approval_digest
+        )
+        return hk.HookVerdict(invocation_id=invocation_id, approval=approval)
+    if isinstance(said, LoopOpinion):
+        opinion = hk.LoopVerdict(is_loop=said.is_loop, reason=said.reason, confidence=said.confidence)
+        return hk.HookVerdict(invocation_id=invocation_id, loop_verdict=opinion)
+    raise ValueError("nobody waits for an answer at this point")
 
 
 def failure(invocation_id: str, error: BaseException) -> hk.HookVerdict:
@@ -151,4 +221,4 @@ def _document(args: Any) -> bytes:
 
 
 def _result(result: ToolResult | None) -> ty.ToolResult | None:
-    return None if result is None else tool_result(seal(result))
+    return None if result is None else tool_result(answer_of(result))

@@ -45,7 +45,7 @@ _RUN_STATES: dict[int, turns.RunState] = {
     ty.RUN_STATE_ERROR: "error",
     ty.RUN_STATE_LOOP_DETECTED: "loop_detected",
 }
-_DETECTORS: dict[int, turns.LoopDetector] = {
+DETECTORS: dict[int, turns.LoopDetector] = {
     ty.LOOP_DETECTOR_TOOL_SIGNATURE: "tool_signature",
     ty.LOOP_DETECTOR_CYCLE: "cycle",
     ty.LOOP_DETECTOR_LLM: "llm",
@@ -141,7 +141,7 @@ def turn_event(turn_id: str, epoch: int, message: tu.TurnEvent) -> turns.TurnEve
         found = message.loop_detected
         return turns.LoopDetected(
             *head,
-            _DETECTORS.get(found.detector, "unknown"),
+            DETECTORS.get(found.detector, "unknown"),
             found.reason,
             tuple(found.call_ids),
             found.period,

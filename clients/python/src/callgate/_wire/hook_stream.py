@@ -1,7 +1,7 @@
 """The stream of a hook process: opened again and again until it is told to stop.
 
 Every question is answered exactly once, by what the handler says or by its failure;
-one that is taken back is not. Never decides anything.
+one that is taken back is not, and neither is what is only told. Never decides anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .._gen.callgate.v1 import hook_service_pb2_grpc as hk_rpc
 from .._gen.callgate.v1 import stream_pb2 as st
 from .._version import __version__
 from ..backoff import Backoff, BackoffState
-from ..hook import After, Before, HookInput, HookSpec
+from ..hook import HookSpec
+from ..hook_points import ApprovalRequested, HookAnswer, HookQuestion
 from . import convert, convert_hooks
 from .channel import EOF, MESSAGE_BYTES_MAX, Dialer
 from .status import from_grpc
@@ -29,7 +30,7 @@ log = logging.getLogger("callgate")
 
 _FATAL = (errors.Unauthenticated, errors.PermissionDenied, errors.ProtocolError, errors.InvalidRequest)
 
-Answer = Callable[[HookInput], Awaitable["Before | After"]]
+Answer = Callable[[HookQuestion], Awaitable[HookAnswer]]
 
 
 class HookStream:
@@ -93,9 +94,9 @@ class HookStream:
                 log.info("the hook stream ended: %s", failure)
         finally:
             self._ready.clear()
-            for task in self._asked.values():
+            asked, self._asked = self._asked, {}
+            for task in asked.values():
                 task.cancel()
-            self._asked.clear()
         return self._backoff.lost()
 
     async def _serve(self, call: Any) -> None:
@@ -182,20 +183,28 @@ class HookStream:
 
     async def _handle(self, invocation: hk.HookInvocation) -> None:
         name = invocation.invocation_id
+        # Who is only told answers to nobody.
+        is_awaited = invocation.timeout_ms > 0
+        verdict: hk.HookVerdict | None = None
         try:
-            asked = convert_hooks.hook_input(invocation)
+            asked = convert_hooks.question(invocation)
             if asked is None:
                 raise LookupError("this SDK does not know that point")
-            verdict = convert_hooks.verdict(name, await self._answer(asked))
-        except asyncio.CancelledError:
-            raise
+            said = await self._answer(asked)
+            if is_awaited:
+                digest = asked.approval.digest if isinstance(asked, ApprovalRequested) else b""
+                verdict = convert_hooks.verdict(name, said, digest)
+        except asyncio.CancelledError as error:
+            if name not in self._asked:
+                raise  # Taken back.
+            log.warning("the hook %s cancelled itself", invocation.hook_id)
+            verdict = convert_hooks.failure(name, error)
         except Exception as error:
             log.exception("the hook %s failed", invocation.hook_id)
             verdict = convert_hooks.failure(name, error)
         finally:
             self._asked.pop(name, None)
-        # Who is only told answers to nobody.
-        if invocation.timeout_ms:
+        if verdict is not None and is_awaited:
             self._out.put_nowait(hk.ConnectHookRequest(verdict=verdict))
 
 

@@ -1,0 +1,86 @@
+"""A hook service that asks what a test tells it to ask, and keeps what came back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from types import TracebackType
+from typing import Any
+
+import grpc.aio
+
+from callgate._gen.callgate.v1 import errors_pb2 as er
+from callgate._gen.callgate.v1 import hook_service_pb2 as hk
+from callgate._gen.callgate.v1 import hook_service_pb2_grpc as hk_rpc
+from callgate._gen.callgate.v1 import stream_pb2 as st
+from callgate._wire.loop import WireLoop
+
+
+class HookServer(hk_rpc.HookServiceServicer):
+    """One socket. `verdicts` holds every answer in the order in which they came; `refuse` takes no hook."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="cgh-", dir="/tmp")
+        self.endpoint = f"unix://{self.folder}/control.sock"
+        self.hellos: list[hk.HookHello] = []
+        self.verdicts: list[hk.HookVerdict] = []
+        self.closed = 0
+        self.refuse = False
+        self._call: Any = None
+        self._news = asyncio.Event()
+
+    async def ConnectHook(self, requests: Any, call: Any) -> None:
+        hello = await call.read()
+        welcome = hk.HookWelcome(timing=st.StreamTiming(ping_interval_ms=5_000, ping_misses=3))
+        for one in hello.hello.hooks:
+            error = er.RpcError(message="not today") if self.refuse else None
+            welcome.registered.append(hk.HookRegistered(hook_id=one.hook_id, error=error))
+        await call.write(hk.ConnectHookResponse(welcome=welcome))
+        self._call = call
+        self.hellos.append(hello.hello)
+        self._news.set()
+        while (message := await call.read()) is not grpc.aio.EOF:
+            if message.HasField("verdict"):
+                self.verdicts.append(message.verdict)
+                self._news.set()
+        self.closed += 1
+        self._news.set()
+
+    async def ask(self, name: str, timeout_ms: int = 5_000, **invocation: Any) -> None:
+        """Asks, or only tells with 0 ms."""
+        await self.until(lambda: self.hellos)
+        asked = hk.HookInvocation(invocation_id=name, timeout_ms=timeout_ms, **invocation)
+        await self._wire.run(self._call.write(hk.ConnectHookResponse(invocation=asked)))
+
+    async def take_back(self, name: str) -> None:
+        cancelled = hk.InvocationCancelled(invocation_id=name)
+        await self._wire.run(self._call.write(hk.ConnectHookResponse(invocation_cancelled=cancelled)))
+
+    async def until(self, condition: Any) -> None:
+        """Returns when something is so; looks again after every message."""
+        await self._wire.run(asyncio.wait_for(self._until(condition), 10.0))
+
+    async def _until(self, condition: Any) -> None:
+        while not condition():
+            self._news.clear()
+            await self._news.wait()
+
+    async def __aenter__(self) -> HookServer:
+        self._wire = WireLoop.acquire()
+        await self._wire.run(self._listen())
+        return self
+
+    async def _listen(self) -> None:
+        self._server = grpc.aio.server()
+        add: Any = hk_rpc.add_HookServiceServicer_to_server
+        add(self, self._server)
+        self._server.add_insecure_port(self.endpoint.replace("unix://", "unix:"))
+        await self._server.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._wire.run(self._server.stop(grace=0))
+        await asyncio.to_thread(self._wire.release)
+        shutil.rmtree(self.folder, ignore_errors=True)
