@@ -28,6 +28,7 @@ from ._wire.requests import run_request
 from ._wire.signals import handle_signals
 from ._wire.turn_stream import MuxSource, RpcSource, RpcTurns, TurnCanceller, TurnMux, TurnReader
 from .backoff import Backoff
+from .client_hooks import ClientHooks
 from .context import ToolServiceRegistry
 from .executor import Executor
 from .permission import BatchPolicy, RuleSpec
@@ -60,8 +61,8 @@ READY_POLL_SECONDS = 0.05
 CLOSE_SECONDS = 5.0
 
 
-class Client:
-    """A connection to the sidecar, for tools, for turns, or for both.
+class Client(ClientHooks):
+    """A connection to the sidecar, for tools, for turns, or for both, and for hooks beside them.
 
     May be used from any thread and any event loop, except that `start`, `aclose`
     and `async with` belong to one loop: the one that runs `async def` tools.
@@ -90,6 +91,9 @@ class Client:
         tls: Certificates for `https`.
         backoff: Waits between connections.
         on_state: Told every change of `state`, on the wire's thread; must not block.
+        hooks_endpoint: Where `hooks` connect. None: the same sidecar; where that is its
+            socket `callgate.sock`, the `control.sock` beside it.
+        hooks_token: As for `Hooks`; over TCP the credential of a hook.
 
     Attributes:
         sessions: The sidecar's sessions.
@@ -114,12 +118,15 @@ class Client:
         tls: TLS | None = None,
         backoff: Backoff | None = None,
         on_state: Callable[[ClientState], None] | None = None,
+        hooks_endpoint: str | None = None,
+        hooks_token: str | None = None,
     ) -> None:
         if max_concurrency < 1:
             raise ValueError("max_concurrency must be at least 1")
         self.endpoint = resolve_endpoint(endpoint)
         if not self.endpoint.secure and not self.endpoint.local:
             log.warning("the connection to %s is not encrypted", self.endpoint.text)
+        ClientHooks.__init__(self, self.endpoint, hooks_endpoint, hooks_token, tls, backoff)
         self.executor_name = executor_name
         self.services = ToolServiceRegistry()
         self.drain_timeout = drain_timeout
@@ -254,19 +261,20 @@ class Client:
         return ClientState.CLOSED if self._link.closed else ClientState.IDLE
 
     async def start(self) -> None:
-        """Begins to connect, and returns at once. `async def` tools run on this loop.
+        """Begins to connect, and returns at once. `async def` tools and hooks run on this loop.
 
-        Without tools and without `executor_name` there is nothing to begin.
+        Without tools, hooks and `executor_name` there is nothing to begin.
 
         Raises:
             ValueError: There are tools and no `executor_name`.
             ClientForked, ClientClosed: It cannot be used here any more.
         """
         wire = self._open()
-        if not (self._tools or self.executor_name):
-            return
-        if not self.executor_name:
+        if self._tools and not self.executor_name:
             raise ValueError("a client with tools needs an executor_name")
+        await self._start_hooks()
+        if not self.executor_name:
+            return
         with self._link.lock:
             if self._stream is not None:
                 return
@@ -309,19 +317,25 @@ class Client:
             self._stream.close()
 
     async def wait_ready(self, timeout: float | None = 30.0) -> None:
-        """Returns when tools can be called, or, without tools, when the sidecar serves.
+        """Returns when hooks are asked and tools can be called, or, without either, when the sidecar serves.
 
         Raises:
             DeadlineExceeded: Not within `timeout` seconds.
             RegistrationRefused: With `strict_registration`, a tool was refused.
-            CallgateError: Another try cannot help, e.g. `PermissionDenied`.
+            CallgateError: A hook was refused, or another try cannot help, e.g. `PermissionDenied`.
         """
         await self.start()
-        waiting = self._ready() if self._stream is not None else self._serves()
         try:
-            await asyncio.wait_for(waiting, timeout)
+            await asyncio.wait_for(self._all_ready(), timeout)
         except asyncio.TimeoutError as error:
             raise errors.DeadlineExceeded(f"the sidecar was not ready within {timeout} s") from error
+
+    async def _all_ready(self) -> None:
+        await self._hooks_ready()
+        if self._stream is not None:
+            await self._ready()
+        elif not self._has_hooks:
+            await self._serves()
 
     async def _ready(self) -> None:
         stream, serving = self._stream, self._serving
@@ -368,8 +382,11 @@ class Client:
                     await wire.run(self._stream.drain(seconds, "the client closes"))
                 await asyncio.wait([self._serving], timeout=CLOSE_SECONDS)
         finally:
-            # Until here a handler that finishes may still use the client.
-            await self._disconnect()
+            # Until here a handler that finishes may still use the client, and its calls are still asked about.
+            try:
+                await self._close_hooks()
+            finally:
+                await self._disconnect()
 
     async def _disconnect(self) -> None:
         if self._lag is not None:
@@ -406,7 +423,7 @@ class Client:
         await self.aclose()
 
     def run(self) -> None:
-        """Serves tools until SIGTERM or SIGINT, then drains. A second signal does not wait.
+        """Serves tools and hooks until SIGTERM or SIGINT, then drains. A second signal does not wait.
 
         For the main program of an executor: has an event loop of its own, on which
         `async def` tools run. Outside the main thread it gets no signals and runs
@@ -414,7 +431,7 @@ class Client:
 
         Raises:
             RegistrationRefused: With `strict_registration`, a tool was refused.
-            CallgateError: Another try cannot help.
+            CallgateError: A hook was refused, or another try cannot help.
         """
         asyncio.run(self._run())
 
@@ -434,14 +451,16 @@ class Client:
         handled = handle_signals(loop, on_signal)
         try:
             await self.start()
-            if self._serving is None:
-                raise ValueError("a client without tools has nothing to run")
+            serving = [one for one in (self._serving, self._hooks_serving) if one is not None]
+            if not serving:
+                raise ValueError("a client without tools and hooks has nothing to run")
             stopping = asyncio.ensure_future(stop.wait())
-            await asyncio.wait([stopping, self._serving], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             self._raise_refused()
-            if self._serving.done():
-                self._serving.result()
+            for ended in serving:
+                if ended.done():
+                    ended.result()
         finally:
             await self.aclose()
             for number in handled:
@@ -628,6 +647,7 @@ class Client:
         return Turn(turn_id, source)
 
     def _carriers(self) -> tuple[WireLoop, TurnMux, TurnCanceller]:
+        self._check_hooks()
         wire = self._open()
         with self._link.lock:
             if self._mux is None or self._canceller is None:

@@ -84,6 +84,7 @@ class Hooks:
         self._backoff = backoff or Backoff()
         self._specs: dict[str, HookSpec] = {}
         self._handlers: dict[tuple[str, HookPoint], Callable[[Any], Any]] = {}
+        self._sealed = False
         # Of their own, so that what is only told holds up no question.
         self._threads: ThreadPoolExecutor | None = None
         self._home: asyncio.AbstractEventLoop | None = None
@@ -225,7 +226,7 @@ class Hooks:
         return register if handler is None else register(handler)
 
     def _add(self, spec: HookSpec, handlers: Mapping[HookPoint, Callable[[Any], Any]]) -> None:
-        if self._stream is not None:
+        if self._stream is not None or self._sealed:
             raise errors.CallgateError("the hooks have started", code="client_started")
         if spec.hook_id in self._specs:
             raise ValueError(f"there is a hook {spec.hook_id!r} already")
@@ -245,6 +246,10 @@ class Hooks:
             which = f"`{asked.hook_id}`" if asked.hook_id else "one hook"
             raise LookupError(f"{which} at {asked.point} is wanted, and there are: {', '.join(names) or 'none'}")
         return self._handlers[(wanted[0], asked.point)]
+
+    def seal(self) -> None:
+        """Takes no more hooks: whoever owns these has started without them, and nobody would ask a new one."""
+        self._sealed = True
 
     # Life.
 

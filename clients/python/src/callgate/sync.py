@@ -75,14 +75,16 @@ class _Loop:
 class SyncClient:
     """A `Client` whose methods block. May be used from any thread, and from several at once.
 
-    Takes the arguments of `Client`. `client` is the one behind it: its `tool`,
+    Takes the arguments of `Client`. `client` is the one behind it: its `tool`, `hooks`,
     `services`, `state` and `registrations` need no loop and are used as they are.
-    `async def` tools run on the private loop.
+    `async def` tools and hooks run on the private loop.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.client = Client(*args, **options)
         self.tool = self.client.tool
+        self.before_tool_call = self.client.before_tool_call
+        self.after_tool_call = self.client.after_tool_call
         self.services = self.client.services
         self._loop = _Loop()
         self._do = self._loop.do

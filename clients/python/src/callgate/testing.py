@@ -111,7 +111,7 @@ def _find(client: Client, name: str) -> Tool:
     raise ToolNotFound(f"the client has no tool `{name}`")
 
 
-async def ask_hook(hooks: Hooks, asked: HookQuestion) -> HookAnswer:
+async def ask_hook(hooks: Hooks | Client, asked: HookQuestion) -> HookAnswer:
     """Asks a hook as the sidecar would, in this process and on this loop, and returns what it says.
 
     A question without `hook_id` is for the only hook of its point. Matchers are the
@@ -121,7 +121,7 @@ async def ask_hook(hooks: Hooks, asked: HookQuestion) -> HookAnswer:
         LookupError: There is no such hook, or several.
         TypeError, ValueError: It answered something else, which is a failure.
     """
-    handler = hooks.handler_of(asked)
+    handler = (hooks.hooks if isinstance(hooks, Client) else hooks).handler_of(asked)
     said = await handler(asked) if is_async(handler) else await asyncio.to_thread(handler, asked)
     return answer_of(asked.point, said)
 

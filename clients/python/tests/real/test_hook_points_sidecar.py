@@ -20,6 +20,7 @@ from callgate import (
     LoopDiagnosis,
     LoopOpinion,
     LoopSuspected,
+    PermissionDenied,
     RuleSpec,
     RunNotActive,
     ToolCall,
@@ -280,3 +281,47 @@ async def test_one_object_may_be_at_every_point(diagnosing: Sidecar) -> None:
         "turn_finished",
     ]
     assert set(heard[5:]) >= {"turn_started", "loop_diagnose", "loop_suspected"}
+
+
+async def test_hooks_of_a_client_are_asked_about_its_own_tools(own_sidecar: Sidecar) -> None:
+    client = own_sidecar.client(executor_name="tools")
+
+    @client.tool(risk="safe", kind="read")
+    async def double(number: int) -> int:
+        """Doubles."""
+        return 2 * number
+
+    @client.before_tool_call(tools=["double"])
+    async def add_one(asked: HookInput) -> dict[str, Any]:
+        return {"modified_args": {"number": (asked.tool_args or {})["number"] + 1}}
+
+    @client.after_tool_call
+    def done(asked: HookInput) -> After:
+        assert asked.result is not None
+        return After.stop() if asked.result.text == "8" else After.proceed()
+
+    async with client:
+        await client.wait_ready(10)
+        result = await run(client, "double", number=3)
+    assert (result["c"].text, result.stop) == ("8", True)
+    # In order: they are gone with their client, and nothing fails for their absence.
+    async with await with_tools(own_sidecar, "read") as other:
+        assert (await run(other, "read"))["c"].outcome == "success"
+
+
+async def test_hooks_of_a_client_over_tcp_have_a_credential_of_their_own(own_sidecar: Sidecar) -> None:
+    def client(hooks_token: str) -> Client:
+        made = own_sidecar.client(
+            endpoint=own_sidecar.tcp_endpoint, token=own_sidecar.token("orchestrator"), hooks_token=hooks_token
+        )
+        made.before_tool_call(lambda _: Before.deny("no"), hook_id="no")
+        return made
+
+    async with await with_tools(own_sidecar, "read") as executor:
+        async with client(own_sidecar.token("hook")) as guarded:
+            await guarded.wait_ready(10)
+            assert (await run(guarded, "read"))["c"].error.code == "tool_denied_by_hook"
+        async with client(own_sidecar.token("orchestrator")) as refused:
+            with pytest.raises(PermissionDenied):
+                await refused.wait_ready(10)
+        assert (await run(executor, "read"))["c"].outcome == "success"

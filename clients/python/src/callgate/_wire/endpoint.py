@@ -93,10 +93,15 @@ def resolve_control_endpoint(argument: str | None, environ: Mapping[str, str] = 
     if argument:
         return resolve_endpoint(argument, environ)
     text = environ.get("CALLGATE_ENDPOINT") or default_endpoint(environ)
+    return resolve_endpoint(control_endpoint_beside(text), environ)
+
+
+def control_endpoint_beside(text: str) -> str:
+    """Where the sidecar of that endpoint serves approvers and hooks, as far as its name tells."""
     folder, slash, name = text.rpartition("/")
     if text.startswith("unix://") and name == _SOCKET_NAME:
-        text = folder + slash + _CONTROL_NAME
-    return resolve_endpoint(text, environ)
+        return folder + slash + _CONTROL_NAME
+    return text
 
 
 def resolve_token(argument: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
