@@ -8,12 +8,10 @@ use std::sync::Arc;
 use super::call::{Call, Place};
 use super::effect::{Effect, HookAbout, HookRun};
 use super::hooking::{Asked, HookTicket};
-use super::judge::document_of;
+use super::judge::is_for;
 use super::settle::End;
 use super::{TurnMachine, View};
-use crate::gate::hooks::{
-    AfterChain, AfterFold, Hook, HookAnswer, HookFailure, HookPlace, Matched, Point,
-};
+use crate::gate::hooks::{AfterChain, AfterFold, Hook, HookAnswer, HookFailure, HookPlace, Point};
 use crate::gate::ids::{CallIndex, HookId, UnixMillis};
 use crate::gate::refusal::Refusal;
 use crate::gate::result::Settled;
@@ -108,15 +106,7 @@ impl TurnMachine {
         let Some(call) = self.calls.get(index.get()) else {
             return;
         };
-        let reads = hook.matcher.reads_arguments();
-        let document = reads.then(|| document_of(call, view)).flatten();
-        let is_meant = hook.matcher.may_mean(&Matched {
-            name: call.tool_name.as_str(),
-            tool: call.tool.as_deref(),
-            arguments: document.as_ref(),
-            cwd: view.session.cwd,
-        });
-        if !is_meant {
+        if !is_for(&hook, call, view) {
             return;
         }
         let shown = End::answered(after.chain.result.clone());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::effect::{Effect, HookAbout, HookRun};
 use super::hooking::{Asked, HookTicket};
-use super::judge::{Case, Wanted};
+use super::judge::{Case, Wanted, is_for};
 use super::{TurnMachine, View};
 use crate::gate::approval::{Approval, Choice, Decision};
 use crate::gate::hooks::{
@@ -60,7 +60,9 @@ impl TurnMachine {
                 continue;
             };
             approving.behind = Some(hook.place);
-            self.ask_approving(at, hook, approval, now, view);
+            if call.is_some_and(|call| is_for(&hook, call, view)) {
+                self.ask_approving(at, hook, approval, now, view);
+            }
         }
     }
 

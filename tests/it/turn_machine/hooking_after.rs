@@ -6,9 +6,9 @@ use callgate::gate::call::CallState;
 use callgate::gate::event::{RunState, StopReason};
 use callgate::gate::hooks::{
     AfterAction, AfterVerdict, ApprovalAction, ApprovalVerdict, BeforeAction, BeforeVerdict,
-    FailureKind, Hook, HookAnswer, MessageRole, Point,
+    FailureKind, Hook, HookAnswer, Matcher, MatcherParts, MessageRole, Point,
 };
-use callgate::gate::permission::Approver;
+use callgate::gate::permission::{Aliases, Approver};
 use callgate::gate::result::{CallEffect, CallOutcome, Content, ToolResult};
 use callgate::gate::turn::{CancelScope, HookTicket, Input, Reply};
 
@@ -216,6 +216,39 @@ fn a_hook_may_approve_what_the_mode_asks_and_not_what_it_did_not_see() {
     assert_eq!(left.state("a"), CallState::AwaitingApproval);
     let denied = deciding(ApprovalAction::Deny, false);
     assert_eq!(code(&denied, "a"), "tool_denied_by_user");
+}
+
+#[test]
+fn only_hooks_that_are_for_such_calls_may_approve() {
+    let matching = |name: &str, number, tools: &[&str], pointers: &[&str]| {
+        let parts = MatcherParts {
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            pointers: pointers.iter().map(|one| (*one).to_owned()).collect(),
+            ..MatcherParts::default()
+        };
+        Hook {
+            matcher: Matcher::new(parts, &Aliases::default()).unwrap(),
+            ..hook(name, number, &[Point::ApprovalRequested])
+        }
+    };
+    let mut turn = paper(&[("a", "drop", "{\"x\":1}")]).lay();
+    turn.hooks = list(vec![
+        matching("other_tool", 1, &["write"], &[]),
+        matching("other_argument", 2, &[], &["/y"]),
+        matching("this", 3, &["dr*"], &["/x"]),
+        matching("later", 4, &["write"], &[]),
+    ]);
+    turn.approver = Approver::Expected;
+    let lines = turn.start();
+    assert_eq!(asked(&lines), ["ask hook this approval_requested #1 a"]);
+    let leave = ApprovalVerdict {
+        action: ApprovalAction::Leave,
+        message: String::new(),
+        digest: None,
+    };
+    let lines = turn.hook_answered(1, HookAnswer::Approval(leave));
+    assert_eq!(asked(&lines), [] as [&str; 0]);
+    assert_eq!(turn.state("a"), CallState::AwaitingApproval);
 }
 
 #[test]

@@ -159,15 +159,24 @@ class Hooks:
         *,
         hook_id: str | None = None,
         order: int = 0,
+        tools: Sequence[str] = (),
+        matcher: HookMatcher | None = None,
         timeout: float = 5.0,
         observe: bool = False,
     ) -> Any:
-        """Asks the function about every approval that begins to wait; it returns `ApprovalAnswer` or None.
+        """Asks the function about every such approval that begins to wait; it returns `ApprovalAnswer` or None.
 
-        No matcher is looked at here: the function looks at `approval.tool` itself. Whatever
-        it does wrong, the approval waits on.
+        Whatever it does wrong, the approval waits on.
         """
-        return self._adding(handler, ("approval_requested",), hook_id, order=order, timeout=timeout, observe=observe)
+        return self._adding(
+            handler,
+            ("approval_requested",),
+            hook_id,
+            order=order,
+            matcher=matcher or HookMatcher(tools=tools),
+            timeout=timeout,
+            observe=observe,
+        )
 
     def turn_started(self, handler: TurnHandler | None = None, *, hook_id: str | None = None) -> Any:
         """Tells the function of every turn that begins."""
@@ -199,7 +208,7 @@ class Hooks:
     def add(self, hook: Any, *, hook_id: str | None = None, order: int = 0, **options: Any) -> None:
         """Adds an object as one hook: of every point that it has a method of the same name for.
 
-        `options` are fields of `HookSpec`. A matcher is only looked at before and after calls.
+        `options` are fields of `HookSpec`. A matcher is looked at where there is a call.
 
         Raises:
             ValueError: It has no such method.
