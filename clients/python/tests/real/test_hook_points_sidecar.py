@@ -51,12 +51,12 @@ async def test_an_approver_of_code_approves_denies_and_leaves(own_sidecar: Sidec
     is_left = asyncio.Event()
     hooks = hooks_of(own_sidecar)
 
-    @hooks.approval_requested
-    async def approver(asked: ApprovalRequested) -> ApprovalAnswer | None:
+    @hooks.approval_requested(tools=["read", "write"])
+    async def approver(asked: ApprovalRequested) -> ApprovalAnswer:
         asked_about.append(asked)
         if asked.approval.tool == "read":
             return ApprovalAnswer.approve("read is fine")
-        return ApprovalAnswer.deny("not this one") if asked.approval.tool == "write" else None
+        return ApprovalAnswer.deny("not this one")
 
     @hooks.approval_requested(order=1)
     async def second(_: ApprovalRequested) -> None:
