@@ -23,6 +23,7 @@ mod recovering;
 mod replies;
 mod resolving;
 mod states;
+mod together;
 pub(crate) mod tools;
 mod world;
 mod world_approver;

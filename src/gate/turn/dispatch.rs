@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::call::{Call, Place};
 use super::effect::{Claim, Dispatch, Durability, Effect, Withdraw};
 use super::input::{CancelReason, Claimed, Proof, RejectReason};
-use super::judge::permit;
+use super::judge::{Stopped, permit};
 use super::look::Refused;
 use super::settle::End;
 use super::{TurnMachine, View};
@@ -24,9 +24,9 @@ use crate::gate::result::NotExecuted;
 /// and the mode of now.
 ///
 /// The look of a call that was sent before a restart is not its first: it may refuse here.
-fn pass(call: &Call, spec: &TurnSpec, now: UnixMillis, view: &View<'_>) -> Result<Permit, Refused> {
+fn pass(call: &Call, spec: &TurnSpec, now: UnixMillis, view: &View<'_>) -> Result<Permit, Stopped> {
     if let Some(refused) = &call.refusal {
-        return Err(refused.clone());
+        return Err(refused.clone().into());
     }
     let changed = |name: &ToolName| Refused {
         refusal: Refusal::ToolChanged {
@@ -35,12 +35,12 @@ fn pass(call: &Call, spec: &TurnSpec, now: UnixMillis, view: &View<'_>) -> Resul
         why: NotExecuted::ToolUnavailable,
     };
     let Some(tool) = &call.tool else {
-        return Err(changed(&call.tool_name));
+        return Err(changed(&call.tool_name).into());
     };
     let name = &tool.definition.name;
     match view.registry.is_unchanged(name, &tool.digest) {
         true => permit(call, tool, spec, now, view),
-        false => Err(changed(name)),
+        false => Err(changed(name).into()),
     }
 }
 
@@ -150,13 +150,20 @@ impl TurnMachine {
         view: &View<'_>,
     ) -> Option<Permit> {
         let call = self.calls.get(index.get())?;
-        let refused = match pass(call, &self.spec, now, view) {
+        let stopped = match pass(call, &self.spec, now, view) {
             Ok(permit) => return Some(permit),
-            Err(refused) => refused,
+            Err(stopped) => stopped,
         };
         if call.is_waiting() {
             self.release(index);
         }
+        // The audit names what stopped it, not what let it run before.
+        if let Some(ground) = stopped.ground
+            && let Some(call) = self.calls.get_mut(index.get())
+        {
+            call.ground = Some(ground);
+        }
+        let refused = stopped.refused;
         self.end(index.get(), now, End::refused(refused.refusal, refused.why));
         None
     }

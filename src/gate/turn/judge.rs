@@ -17,7 +17,7 @@ use crate::gate::hooks::{Hook, Matched};
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::{Document, Value};
 use crate::gate::permission::{
-    self, Answer, Approver, Because, Check, GrantCandidate, GrantedTool, Permit, Settings,
+    self, Answer, Approver, Because, Check, GrantCandidate, GrantedTool, Ground, Permit, Settings,
     Situation, Subject, Verdict,
 };
 use crate::gate::record::TurnSpec;
@@ -143,6 +143,22 @@ pub(super) fn document_of(call: &Call, view: &View<'_>) -> Option<Document> {
     Document::parse_object(&arguments.text, view.json).ok()
 }
 
+/// Why a call that was decided does not run after all.
+pub(super) struct Stopped {
+    pub(super) refused: Refused,
+    /// What decided that, for the audit. None: nothing about rules, mode or consent.
+    pub(super) ground: Option<Arc<Ground>>,
+}
+
+impl From<Refused> for Stopped {
+    fn from(refused: Refused) -> Self {
+        Self {
+            refused,
+            ground: None,
+        }
+    }
+}
+
 /// The permit of a call, or why it does not run now.
 pub(super) fn permit(
     call: &Call,
@@ -150,7 +166,7 @@ pub(super) fn permit(
     spec: &TurnSpec,
     now: UnixMillis,
     view: &View<'_>,
-) -> Result<Permit, Refused> {
+) -> Result<Permit, Stopped> {
     let consent = call.approval.as_ref().zip(call.arguments.as_ref());
     let consent = consent.and_then(|(approval, arguments)| approval.consent(spec, &arguments.text));
     let approver = match consent {
@@ -158,7 +174,10 @@ pub(super) fn permit(
         None => Approver::None,
     };
     let (answer, _) = Case::new(call, tool, view, now, approver).judge(Wanted::Answer);
-    permission::permit(answer, consent).map_err(|answer| refused(call, tool, &answer))
+    permission::permit(answer, consent).map_err(|answer| Stopped {
+        refused: refused(call, tool, &answer),
+        ground: Some(Arc::new(answer.ground(case_revision(view)))),
+    })
 }
 
 /// Whether what could be granted is wanted beside the answer.

@@ -7,7 +7,7 @@ use callgate::gate::approval::{
     ApprovalState, BatchPolicy, Choice, DecideError, Deciding, Outcome,
 };
 use callgate::gate::call::CallState;
-use callgate::gate::permission::{Approver, GrantId, Mode, Verdict};
+use callgate::gate::permission::{Approver, Grant, GrantId, Mode, Verdict};
 use callgate::gate::tool::{Risk, ToolDefinition};
 use callgate::gate::turn::{Answers, CancelScope, Decided, Effect, Input};
 
@@ -73,6 +73,18 @@ pub(super) fn refused(turn: &mut Turn, id: &str, deciding: Deciding) -> DecideEr
         panic!("{outcome:?}");
     };
     error
+}
+
+/// Decides, and returns the grants that the session got by it.
+pub(super) fn grants_of(turn: &mut Turn, id: &str, deciding: Deciding) -> Vec<Grant> {
+    let effects = turn.effects(decided(turn, id, deciding)).into_iter();
+    let given = effects.filter_map(|effect| {
+        let Effect::Grant(grants) = effect else {
+            return None;
+        };
+        Some(grants)
+    });
+    given.flatten().collect()
 }
 
 #[test]
