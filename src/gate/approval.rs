@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::audit::answer_digest;
 use super::hooks::HookText;
 use super::ids::{CallIndex, UnixMillis};
 use super::permission::{GrantCandidate, GrantId, GrantedTool, Ground, Mode};
@@ -85,8 +86,8 @@ pub struct Decision {
     pub message: String,
     /// The arguments that it put in, in dispatch form. None: unchanged.
     pub edited: Option<Bytes>,
-    /// The same as it was sent. Empty: nothing was.
-    pub edited_as_sent: Bytes,
+    /// What it said beside its choice and its texts, so that a repeat is known as one. Empty: nothing.
+    pub contents: Bytes,
     /// Grants that were stored.
     pub grants: Vec<GrantId>,
     /// The rule, mode or grant that decided instead of a person.
@@ -322,7 +323,7 @@ pub fn compare(decided: &Arc<Approval>, deciding: &Deciding) -> Outcome {
         return refused(DecideError::NotPending);
     };
     let same_id = !deciding.id.is_empty() && deciding.id == decision.id;
-    let same = deciding.choice == Some(choice) && same_contents(decision, deciding);
+    let same = deciding.choice == Some(choice) && decision.contents == deciding.contents(decided);
     match (same, same_id) {
         (true, _) => Outcome::Repeated(decided.clone()),
         (false, true) => refused(DecideError::IdReused),
@@ -330,9 +331,27 @@ pub fn compare(decided: &Arc<Approval>, deciding: &Deciding) -> Outcome {
     }
 }
 
-/// Whether both say the same, texts aside.
-fn same_contents(decision: &Decision, deciding: &Deciding) -> bool {
-    decision.choice != Some(Choice::Edit) || decision.edited_as_sent == deciding.edited
+impl Deciding {
+    /// What it says beside its choice and its texts: with EDIT the arguments as they were sent, with
+    /// SESSION the candidates, with RESPOND the digest of the result. Empty: nothing.
+    pub fn contents(&self, approval: &Approval) -> Bytes {
+        match self.choice {
+            Some(Choice::Edit) => self.edited.clone(),
+            Some(Choice::Session) => {
+                let mut picked: Vec<&str> = self.candidates.iter().map(String::as_str).collect();
+                if let ([only], []) = (&*approval.candidates, &*picked) {
+                    picked.push(&only.id);
+                }
+                picked.sort_unstable();
+                Bytes::from(picked.join(" "))
+            }
+            Some(Choice::Respond) => {
+                let response = self.response.as_ref().map(answer_digest);
+                response.map_or_else(Bytes::new, |digest| Bytes::copy_from_slice(&digest.0))
+            }
+            Some(Choice::Once | Choice::Deny | Choice::CancelTurn) | None => Bytes::new(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::object::Object;
 use super::words;
 use crate::gate::json::write_string;
+use crate::gate::refusal::CallError;
 use crate::gate::result::{CallResult, Content, Digest, ResourceBody, ToolResult};
 
 /// A result before a hook kept it from the model. Owned: one did.
@@ -41,31 +42,39 @@ pub(super) fn write_result(result: &CallResult, out: &mut Vec<u8>) {
         if !result.contents.is_empty() {
             write_contents(&result.contents, object.member("contents"));
         }
-        if let Some(error) = &result.error {
-            object.object("error", |object| {
-                object.text("code", &error.code);
-                object.text_if("detail", &error.detail);
-                object.text("message", &error.message_for_model);
-            });
-        }
+        write_error(result.error.as_ref(), object);
         text_of(object, "metadata", &result.metadata);
         object.text("outcome", words::outcome(result.outcome));
         text_of(object, "structured", &result.structured);
     });
 }
 
-/// The digest of what a tool said, before the gate looked at it.
+/// The digest of what a tool, or an approver in its place, said, before the gate looked at it.
 pub fn answer_digest(answer: &ToolResult) -> Digest {
     let mut out = Vec::with_capacity(256);
     Object::write(&mut out, |object| {
         if !answer.contents.is_empty() {
             write_contents(&answer.contents, object.member("contents"));
         }
+        write_error(answer.error.as_ref(), object);
         object.flag("is_error", answer.is_error);
         text_of(object, "metadata", &answer.metadata);
+        if answer.stop_flag {
+            object.flag("stop_flag", true);
+        }
         text_of(object, "structured", &answer.structured);
     });
     Digest::of(&out)
+}
+
+fn write_error(error: Option<&CallError>, object: &mut Object<'_>) {
+    if let Some(error) = error {
+        object.object("error", |object| {
+            object.text("code", &error.code);
+            object.text_if("detail", &error.detail);
+            object.text("message", &error.message_for_model);
+        });
+    }
 }
 
 /// JSON of a tool goes in as the text that it sent, which need not be canonical.

@@ -106,6 +106,7 @@ impl TurnMachine {
             surface: deciding.surface.clone(),
             at: now,
             message: deciding.message.clone(),
+            contents: deciding.contents(approval),
             ..Decision::default()
         };
         match choice {
@@ -200,7 +201,6 @@ impl TurnMachine {
         }
         call.is_rewritten = true;
         decision.edited = Some(arguments.text);
-        decision.edited_as_sent = decided.deciding.edited;
         self.approve(position, decision);
         Ok(())
     }

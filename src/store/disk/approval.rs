@@ -98,7 +98,7 @@ pub(super) struct Decision {
     #[prost(bytes = "bytes", optional, tag = "7")]
     edited: Option<bytes::Bytes>,
     #[prost(bytes = "bytes", tag = "8")]
-    edited_as_sent: bytes::Bytes,
+    contents: bytes::Bytes,
     #[prost(uint64, repeated, tag = "9")]
     grants: Vec<u64>,
     #[prost(message, optional, tag = "10")]
@@ -414,7 +414,7 @@ fn decision_to(decision: &gate::Decision) -> Decision {
         at: decision.at.0,
         message: decision.message.clone(),
         edited: decision.edited.clone(),
-        edited_as_sent: decision.edited_as_sent.clone(),
+        contents: decision.contents.clone(),
         grants: decision.grants.iter().map(|id| id.0).collect(),
         ground: decision.ground.as_ref().map(ground_to),
     }
@@ -429,7 +429,7 @@ fn decision_from(decision: Decision) -> Result<gate::Decision, Unreadable> {
         at: UnixMillis(decision.at),
         message: decision.message,
         edited: decision.edited,
-        edited_as_sent: decision.edited_as_sent,
+        contents: decision.contents,
         grants: decision.grants.into_iter().map(GrantId).collect(),
         ground: decision.ground.map(ground_from).transpose()?,
     })

@@ -2,18 +2,21 @@
 //!
 //! What becomes of the rest of the batch is `asking`'s business.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use callgate::gate::approval::{
     ApprovalState, BatchPolicy, Choice, DecideError, Deciding, Outcome,
 };
 use callgate::gate::call::CallState;
 use callgate::gate::permission::{Approver, CommandSubject, Scope, Verdict};
+use callgate::gate::refusal::{CallError, ErrorLayer};
 use callgate::gate::result::ToolResult;
 use callgate::gate::tool::{Kind, Risk, ToolDefinition};
 use callgate::gate::turn::Input;
 
 use super::asking::{asked, decide, outcome, refused, says};
-use super::drive::{Turn, paper};
+use super::drive::{Turn, paper, text};
 use super::judging::{rules, runs_commands};
 use super::tools::definition;
 
@@ -50,6 +53,125 @@ fn the_same_again_is_repeated_and_anything_else_learns_of_the_winner() {
     };
     assert_eq!(refused(&mut turn, "a", same_id), DecideError::IdReused);
     assert_eq!(turn.approval("a").state, ApprovalState::Approved);
+}
+
+/// Decides twice: the same again is repeated, something else beside the same choice is not the same.
+fn only_the_same_is_repeated(turn: &mut Turn, first: Deciding, other: Deciding) {
+    let place = format!("{:?}", first.choice);
+    let taken = outcome(turn, "a", first.clone());
+    assert!(matches!(taken, Outcome::Taken(_)), "{place}");
+    let again = Deciding {
+        id: "another".to_owned(),
+        ..first.clone()
+    };
+    let repeated = outcome(turn, "a", again);
+    assert!(matches!(repeated, Outcome::Repeated(_)), "{place}");
+    let error = refused(turn, "a", other.clone());
+    assert_eq!(error, DecideError::AlreadyDecided, "{place}");
+    let same_id = Deciding {
+        id: first.id,
+        ..other
+    };
+    let error = refused(turn, "a", same_id);
+    assert_eq!(error, DecideError::IdReused, "{place}");
+}
+
+#[test]
+fn the_same_choice_with_other_contents_is_another_decision() {
+    let started = || {
+        let mut turn = asked(BatchPolicy::FreezePartial);
+        turn.start();
+        turn
+    };
+    let mut turn = started();
+    let edit = |turn: &Turn, text: &'static str| Deciding {
+        id: text.to_owned(),
+        edited: Bytes::from_static(text.as_bytes()),
+        ..says(turn, "a", Choice::Edit)
+    };
+    let (first, other) = (edit(&turn, "{\"n\":4}"), edit(&turn, "{\"n\":5}"));
+    only_the_same_is_repeated(&mut turn, first, other);
+    let respond = |turn: &Turn, response: ToolResult| Deciding {
+        id: format!("{response:?}"),
+        response: Some(response),
+        ..says(turn, "a", Choice::Respond)
+    };
+    let failure = |code: &'static str| CallError {
+        code: Cow::Borrowed(code),
+        layer: ErrorLayer::Tool,
+        message_for_model: String::new(),
+        detail: String::new(),
+        path: String::new(),
+        retryable: false,
+        retry_after_ms: None,
+    };
+    let gone = ToolResult {
+        is_error: true,
+        error: Some(failure("gone")),
+        ..text("gone")
+    };
+    let others = [
+        ToolResult {
+            contents: text("still there").contents,
+            ..gone.clone()
+        },
+        ToolResult {
+            is_error: false,
+            ..gone.clone()
+        },
+        ToolResult {
+            stop_flag: true,
+            ..gone.clone()
+        },
+        ToolResult {
+            error: Some(failure("moved")),
+            ..gone.clone()
+        },
+        ToolResult {
+            structured: Bytes::from_static(b"{}"),
+            ..gone.clone()
+        },
+        ToolResult {
+            metadata: Bytes::from_static(b"{}"),
+            ..gone.clone()
+        },
+    ];
+    for other in others {
+        let mut turn = started();
+        let (first, other) = (respond(&turn, gone.clone()), respond(&turn, other));
+        only_the_same_is_repeated(&mut turn, first, other);
+    }
+}
+
+#[test]
+fn a_session_with_other_grants_is_another_decision() {
+    let mut turn = paper(&[("a", "run_shell", r#"{"command":"git status"}"#)]).lay();
+    turn.approver = Approver::Expected;
+    turn.register(runs_commands());
+    turn.start();
+    let call = turn.index("a");
+    let command = Box::new(CommandSubject::read("git status"));
+    turn.give(Input::CommandAnalysed { call, command });
+    let pick = |turn: &Turn, id: &str| Deciding {
+        id: id.to_owned(),
+        candidates: vec![id.to_owned()],
+        ..says(turn, "a", Choice::Session)
+    };
+    let (first, other) = (pick(&turn, "c1"), pick(&turn, "c2"));
+    only_the_same_is_repeated(&mut turn, first, other);
+    // The only one that is offered need not be named, and is the same if it is.
+    let mut turn = asked(BatchPolicy::FreezePartial);
+    turn.start();
+    let unnamed = says(&turn, "a", Choice::Session);
+    let named = pick(&turn, &turn.approval("a").candidates[0].id.clone());
+    assert!(matches!(
+        outcome(&mut turn, "a", unnamed),
+        Outcome::Taken(_)
+    ));
+    assert!(matches!(
+        outcome(&mut turn, "a", named),
+        Outcome::Repeated(_)
+    ));
 }
 
 #[test]
