@@ -88,6 +88,18 @@ fn what_is_sent_is_what_was_digested() {
 }
 
 #[test]
+fn the_same_call_twice_in_a_batch_runs_twice() {
+    let mut turn = started(&[("a", "write", "{\"n\":1}"), ("b", "write", "{\"n\":1}")]);
+    let told = turn.claimed(&["a", "b"]);
+    let sent = told.iter().filter(|line| line.starts_with("dispatch "));
+    assert_eq!(sent.count(), 2, "{told:?}");
+    turn.answered("a", 1);
+    assert_eq!(turn.state("b"), CallState::Scheduled);
+    turn.answered("b", 1);
+    assert_eq!(turn.state("b"), CallState::Success);
+}
+
+#[test]
 fn a_call_is_sent_once_however_often_it_is_claimed() {
     let mut turn = started(&[("a", "read", "{}")]);
     assert_eq!(turn.claimed(&["a", "a"]), ["dispatch a#1 {} timeout=10000"]);

@@ -2,10 +2,13 @@
 //!
 //! Never goes further than the first step of a turn.
 
+use bytes::Bytes;
 use callgate::gate::call::CallState;
+use callgate::gate::tool::ToolDefinition;
 
 use super::drive::{Paper, paper};
 use super::lines;
+use super::tools::definition;
 
 /// Code and place of the error with which the only call of a turn ends at once.
 fn refusal(paper: Paper) -> (String, String, String) {
@@ -87,6 +90,32 @@ fn a_turn_whose_calls_are_all_refused_ends_in_its_first_step() {
 #[test]
 fn an_unknown_tool_comes_before_bad_json() {
     assert_eq!(code("nothing", "{"), "tool_not_found");
+}
+
+#[test]
+fn names_of_another_languages_insides_are_names_like_others() {
+    for name in ["constructor", "__proto__", "toString", "hasOwnProperty"] {
+        assert_eq!(code(name, "{}"), "tool_not_found", "{name}");
+    }
+}
+
+#[test]
+fn no_arguments_are_an_empty_object_and_what_is_required_is_still_missed() {
+    for nothing in ["", " \n"] {
+        let mut turn = paper(&[("a", "read", nothing), ("b", "need", nothing)]).lay();
+        turn.register(ToolDefinition {
+            parameters: Bytes::from_static(
+                br#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#,
+            ),
+            ..definition("need")
+        });
+        turn.start();
+        let error = turn.result("b").error.clone().unwrap();
+        assert_eq!(error.code, "tool_argument_required");
+        let told = turn.claimed(&["a"]);
+        let is_sent = |line: &String| line.starts_with("dispatch a#1 {} ");
+        assert!(told.iter().any(is_sent), "{told:?}");
+    }
 }
 
 #[test]
