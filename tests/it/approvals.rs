@@ -5,11 +5,13 @@
 mod command_line;
 mod deciding;
 mod events;
+mod generations;
 mod listing;
 mod many;
 mod restarting;
 mod secrets;
 mod sessions;
+mod together;
 
 use callgate_client::pb::v1 as pb;
 

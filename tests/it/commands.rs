@@ -141,3 +141,30 @@ async fn a_call_that_waits_says_what_for() {
     // One line is enough.
     assert_eq!(soon("the end", lines.next_line()).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn a_loop_is_no_success_of_a_command() {
+    let (sidecar, mut executor, _orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let file = sidecar.home().join("message.json");
+    let message = r#"{"role":"assistant","tool_calls":[{"id":"c","type":"function",
+        "function":{"name":"echo","arguments":"{}"}}]}"#;
+    std::fs::write(&file, message).unwrap();
+    for number in 1..=5 {
+        let turn = format!("t{number}");
+        let file = file.to_str().unwrap();
+        let arguments = ["turn", file, "--run", "r", "--turn", &turn];
+        let running = callgate(&sidecar, &arguments).output();
+        let answering = async {
+            if number < 5 {
+                let work = executor.work().await;
+                executor.answer_text(&work, "again").await;
+            }
+        };
+        let (output, ()) = tokio::join!(soon("the turn", running), answering);
+        let output = output.unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let expected = if number < 5 { 0 } else { 1 };
+        assert_eq!(output.status.code(), Some(expected), "{number}: {told}");
+        assert_eq!(told.contains("loop_detected"), number == 5, "{told}");
+    }
+}

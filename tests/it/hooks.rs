@@ -3,6 +3,7 @@
 //! What their words do inside a turn is the turn machine's tests' business.
 
 mod built_in;
+mod everywhere;
 mod limits;
 mod loops;
 mod matrix;

@@ -97,6 +97,42 @@ async fn an_edited_call_is_recorded_as_it_was_made_and_as_it_ran() {
 }
 
 #[tokio::test]
+async fn a_decision_that_is_said_twice_is_recorded_once_and_one_that_lost_not_as_a_decision() {
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::edit()]).await;
+    let mut following = orchestrator.run(turn("t", [call("c", "edit", "{}")])).await;
+    let approver = Approver::connect(&sidecar).await;
+    let suspended =
+        |body: &pb::turn_event::Body| matches!(body, pb::turn_event::Body::TurnSuspended(_));
+    following.until(suspended).await;
+    let asked = approver.only().await;
+    let once = pb::ApprovalDecision {
+        decision_id: "mine".to_owned(),
+        ..choose(&asked, pb::ApprovalChoice::Once)
+    };
+    for expected in [pb::DecisionStatus::Taken, pb::DecisionStatus::Repeated] {
+        let outcome = approver.decide(once.clone()).await;
+        assert_eq!(outcome.status(), expected);
+        let decision = outcome.approval.unwrap().decision.unwrap();
+        assert_eq!(decision.decision_id, "mine");
+    }
+    let lost = approver
+        .decide(choose(&asked, pb::ApprovalChoice::Deny))
+        .await;
+    assert_eq!(lost.status(), pb::DecisionStatus::Conflict);
+    let winner = lost.approval.unwrap().decision.unwrap();
+    assert_eq!(winner.decision_id, "mine");
+    let work = executor.work().await;
+    executor.answer_text(&work, "done").await;
+    following.completed().await;
+    let mut client = admin(&sidecar).await;
+    let found = until_kind(&mut client, "approval.decided").await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let text = String::from_utf8(found[0].record_json.to_vec()).unwrap();
+    assert!(text.contains(r#""choice":"once""#), "{text}");
+    assert!(text.contains(r#""decision_id":"mine""#), "{text}");
+}
+
+#[tokio::test]
 async fn a_secret_argument_reaches_the_executor_and_not_the_audit() {
     let secret = "hunter2-for-nobody";
     let mut tool = tools::echo();

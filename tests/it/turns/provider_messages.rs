@@ -4,6 +4,7 @@
 
 use callgate_client::pb::v1 as pb;
 
+use crate::support::approver::{Approver, choose};
 use crate::support::failure;
 use crate::support::orchestrator::{call, code_of};
 use crate::support::sidecar::Setup;
@@ -62,6 +63,53 @@ async fn a_provider_message_comes_in_and_its_tool_messages_go_out() {
     cut.provider_message.as_mut().unwrap().finish_reason = "length".to_owned();
     let completed = orchestrator.run_to_end(cut).await;
     assert_eq!(code_of(&completed, "call_1"), "json_truncated");
+}
+
+#[tokio::test]
+async fn a_refused_batch_goes_back_to_the_model_with_a_message_for_every_call() {
+    let all = [tools::echo(), tools::erase()];
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), all).await;
+    let approver = Approver::connect(&sidecar).await;
+    let call = |id: &str, tool: &str| {
+        format!(
+            r#"{{"id":"{id}","type":"function","function":{{"name":"{tool}","arguments":""}}}}"#
+        )
+    };
+    let message = format!(
+        r#"{{"role":"assistant","content":null,"tool_calls":[{},{},{}]}}"#,
+        call("one", "echo"),
+        call("two", "erase"),
+        call("three", "nothing")
+    );
+    let request = pb::RunTurnRequest {
+        session_id: "s".to_owned(),
+        turn_id: "t".to_owned(),
+        provider_message: Some(pb::ProviderMessage {
+            format: pb::ProviderFormat::OpenaiChat as i32,
+            message_json: message.into(),
+            finish_reason: "tool_calls".to_owned(),
+        }),
+        ..pb::RunTurnRequest::default()
+    };
+    let mut events = orchestrator.run(request).await;
+    events
+        .until(|body| matches!(body, pb::turn_event::Body::TurnSuspended(_)))
+        .await;
+    let deny = choose(&approver.only().await, pb::ApprovalChoice::Deny);
+    approver.decide(deny).await;
+    let completed = events.completed().await;
+    let messages = completed.provider_messages.unwrap().messages_json;
+    let answered: Vec<_> = messages
+        .iter()
+        .map(|message| {
+            let message: serde_json::Value = serde_json::from_slice(message).unwrap();
+            assert_eq!(message["role"], "tool");
+            assert!(!message["content"].as_str().unwrap().is_empty());
+            message["tool_call_id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(answered, ["one", "two", "three"]);
+    executor.has_no_work().await;
 }
 
 #[tokio::test]
