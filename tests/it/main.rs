@@ -16,6 +16,7 @@ mod approvals_cli;
 mod audit;
 mod bfcl;
 mod cancelling;
+mod cases;
 mod cli;
 mod command_properties;
 mod commands;

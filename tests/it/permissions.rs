@@ -5,7 +5,6 @@
 mod build;
 mod commands;
 mod cost;
-mod elsewhere;
 mod explained;
 mod properties;
 mod really_run;

@@ -17,12 +17,12 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Every file below `folder` that is ours, from the root, sorted; `ends` is the end of its name.
-fn files(folder: &str, ends: &str) -> Vec<String> {
+pub(crate) fn files(folder: &str, ends: &str) -> Vec<String> {
     let skipped = ["target", "node_modules", "__pycache__", "venv"];
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
