@@ -98,18 +98,21 @@ impl HookProcess {
 
     /// The next word of the sidecar; pings are answered on the way. An error: how the stream ended.
     pub(crate) async fn hear(&mut self) -> Result<Heard, Option<Status>> {
-        loop {
-            let message = soon("a word for the hook", self.inbound.message()).await;
-            let body = match message {
-                Ok(Some(message)) => message.body.unwrap(),
-                Ok(None) => return Err(None),
-                Err(status) => return Err(Some(status)),
-            };
-            let Heard::Ping(ping) = body else {
-                return Ok(body);
-            };
-            self.say(Word::Pong(pb::Pong { nonce: ping.nonce })).await;
-        }
+        // Pings do not prolong the wait for anything else.
+        let word = async {
+            loop {
+                let body = match self.inbound.message().await {
+                    Ok(Some(message)) => message.body.unwrap(),
+                    Ok(None) => return Err(None),
+                    Err(status) => return Err(Some(status)),
+                };
+                let Heard::Ping(ping) = body else {
+                    return Ok(body);
+                };
+                self.say(Word::Pong(pb::Pong { nonce: ping.nonce })).await;
+            }
+        };
+        soon("a word for the hook", word).await
     }
 
     /// The next question.
