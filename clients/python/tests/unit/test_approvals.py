@@ -288,6 +288,16 @@ async def test_second_decision_gets_the_winner(fake_sidecar: FakeSidecar) -> Non
     assert (caught.value.approval.decision.choice, caught.value.approval.decision.message) == ("deny", "no")
 
 
+async def test_same_choice_with_another_answer_is_another_decision(fake_sidecar: FakeSidecar) -> None:
+    async with waiting(fake_sidecar) as (approvals, (approval,), turn, _):
+        await approvals.respond(approval, "gone")
+        assert (await approvals.respond(approval, "gone")).status == "repeated"
+        with pytest.raises(DecisionConflict) as caught:
+            await approvals.respond(approval, "still there")
+        await turn
+    assert caught.value.code == "approval_already_decided"
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

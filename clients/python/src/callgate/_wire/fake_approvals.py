@@ -220,7 +220,7 @@ class FakeApprovals(av_rpc.ApprovalServiceServicer):
         if found is None:
             return _outcome(decision, av.DECISION_STATUS_REFUSED, None, _not_found(decision.approval_id))
         message = found.message
-        if found.decision is not None and found.decision.choice == decision.choice:
+        if found.decision is not None and _same(found.decision, decision, message):
             return _outcome(decision, av.DECISION_STATUS_REPEATED, message, None)
         if found.decision is not None:
             decided = error(9, er.ERROR_REASON_APPROVAL_ALREADY_DECIDED, "approval_already_decided")
@@ -304,6 +304,19 @@ def _refusal(decision: av.ApprovalDecision, message: av.Approval) -> er.RpcError
     if decision.choice == av.APPROVAL_CHOICE_EDIT and not _is_object(decision.edited_arguments_json):
         return error(3, er.ERROR_REASON_APPROVAL_EDIT_INVALID, "approval_edit_invalid")
     return None
+
+
+def _same(one: av.ApprovalDecision, other: av.ApprovalDecision, message: av.Approval) -> bool:
+    """Whether both say the same, texts aside."""
+    if one.choice != other.choice:
+        return False
+    if one.choice == av.APPROVAL_CHOICE_SESSION:
+        # The only candidate need not be named.
+        only = [item.candidate_id for item in message.grant_candidates][:1]
+        return sorted(one.grant_candidate_ids or only) == sorted(other.grant_candidate_ids or only)
+    if one.choice == av.APPROVAL_CHOICE_RESPOND:
+        return one.response == other.response
+    return one.choice != av.APPROVAL_CHOICE_EDIT or one.edited_arguments_json == other.edited_arguments_json
 
 
 def _is_object(document: bytes) -> bool:
