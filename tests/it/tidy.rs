@@ -30,13 +30,13 @@ pub(crate) fn files(folder: &str, ends: &str) -> Vec<String> {
         for entry in std::fs::read_dir(&next).unwrap() {
             let path: PathBuf = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            // `.ci` is ours; `.git`, caches and environments are not.
+            // `.ci` is ours; `.git` (a file, in a work tree of its own), caches and environments are not.
             let hidden = name.starts_with('.') && name != ".ci";
             if path.is_dir() {
                 if !hidden && !skipped.contains(&name.as_str()) {
                     open.push(path);
                 }
-            } else if name.ends_with(ends) {
+            } else if name.ends_with(ends) && name != ".git" {
                 let path = path.strip_prefix(root()).unwrap();
                 found.push(path.to_string_lossy().into_owned());
             }

@@ -248,6 +248,9 @@ fn session_changed(session: &SessionRecord, by: &str, out: &mut Vec<u8>) {
             if let Some(ttl) = settings.approval_ttl_ms {
                 object.number("approval_ttl_ms", ttl);
             }
+            object.text_if("approvers", settings.approvers.map_or("", words::approvers));
+            let policy = settings.batch_policy.map_or("", words::batch_policy);
+            object.text_if("batch_policy", policy);
             if let Some(closed) = session.closed_at {
                 object.number("closed_at_ms", closed.0);
             }

@@ -2,11 +2,12 @@
 //!
 //! Never a text for people.
 
-use crate::gate::approval::{ApprovalState, Choice};
+use crate::gate::approval::{ApprovalState, BatchPolicy, Choice};
 use crate::gate::event::{RunState, TurnOutcome};
 use crate::gate::hooks::BeforeAction;
 use crate::gate::permission::GroundKind;
 use crate::gate::result::{CallEffect, CallOutcome, NotExecuted};
+use crate::gate::session::Approvers;
 
 pub(super) fn ground(kind: GroundKind) -> &'static str {
     match kind {
@@ -43,6 +44,22 @@ pub(super) fn choice(choice: Choice) -> &'static str {
         Choice::Edit => "edit",
         Choice::Respond => "respond",
         Choice::CancelTurn => "cancel_turn",
+    }
+}
+
+pub(super) fn approvers(approvers: Approvers) -> &'static str {
+    match approvers {
+        Approvers::Expected => "expected",
+        Approvers::Connected => "connected",
+        Approvers::None => "none",
+    }
+}
+
+pub(super) fn batch_policy(policy: BatchPolicy) -> &'static str {
+    match policy {
+        BatchPolicy::FreezeAtomic => "freeze_atomic",
+        BatchPolicy::FreezePartial => "freeze_partial",
+        BatchPolicy::EagerSafe => "eager_safe",
     }
 }
 

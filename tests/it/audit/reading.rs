@@ -51,6 +51,31 @@ async fn a_safe_call_is_recorded_from_its_decision_to_its_end() {
 }
 
 #[tokio::test]
+async fn every_setting_of_a_session_that_decides_who_is_asked_is_recorded() {
+    let (sidecar, _executor, _orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let settings = pb::SessionSettings {
+        mode: pb::Mode::Plan as i32,
+        batch_policy: pb::BatchPolicy::EagerSafe as i32,
+        approvers: pb::ApproverAvailability::None as i32,
+        approval_ttl_ms: Some(5_000),
+        ..pb::SessionSettings::default()
+    };
+    let create = pb::CreateSessionRequest {
+        session_id: "s".to_owned(),
+        settings: Some(settings),
+    };
+    let mut sessions = Approver::connect(&sidecar).await.sessions;
+    sessions.create_session(create).await.unwrap();
+    let found = until_kind(&mut admin(&sidecar).await, "session.changed").await;
+    let text = String::from_utf8(found[0].record_json.to_vec()).unwrap();
+    let set = r#""approval_ttl_ms":5000,"approvers":"none","batch_policy":"eager_safe""#;
+    assert!(
+        text.contains(set) && text.contains(r#""mode":"plan""#),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn an_edited_call_is_recorded_as_it_was_made_and_as_it_ran() {
     let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::edit()]).await;
     let mut following = orchestrator
