@@ -1,6 +1,6 @@
 //! One hook process's stream, from hello to the end, over any carrier.
 //!
-//! A clean close takes its hooks along; a broken stream leaves them registered and failing. Never waits
+//! A process that says so takes its hooks along; any other end leaves them registered and failing. Never waits
 //! for the peer to read: everything to say goes into the lanes.
 
 use std::sync::Arc;
@@ -50,8 +50,8 @@ pub struct HookSessions {
 
 /// How a stream ended.
 enum Left {
-    /// The peer closed its half in order.
-    Closed,
+    /// The peer takes its hooks along.
+    InOrder,
     /// The transport broke, or we ended it for what the peer did or did not do.
     Lost(Option<SessionEnd>),
     /// The sidecar leaves.
@@ -208,6 +208,9 @@ impl HookSessions {
             tokio::select! {
                 message = inbound.next() => match message {
                     Some(Ok(_)) if connection.lanes.has_end() => return Left::Lost(None),
+                    Some(Ok(pb::ConnectHookRequest {
+                        body: Some(Heard::Leave(_)),
+                    })) => return Left::InOrder,
                     Some(Ok(message)) => {
                         if let Err(end) = take(connection, message, &mut state, &mut ignored) {
                             return Left::Lost(Some(end));
@@ -220,7 +223,8 @@ impl HookSessions {
                         tracing::info!(problem, "hook stream broke");
                         return Left::Lost(None);
                     }
-                    None => return Left::Closed,
+                    // A process that crashes may end its half like this too.
+                    None => return Left::Lost(None),
                 },
                 () = self.tasks.stopped() => return Left::Draining,
                 _ = ticks.tick() => {
@@ -240,7 +244,7 @@ impl HookSessions {
 
     async fn leave(&self, left: Left, connection: &Arc<Connection>) {
         match left {
-            Left::Closed => {
+            Left::InOrder => {
                 self.desk.unregister(connection);
                 connection.lanes.end(None);
                 tracing::info!(instance = connection.instance, "hook process left");
@@ -314,7 +318,7 @@ fn take(
                 problem: "a second hello".to_owned(),
             });
         }
-        None => (Taken::Unknown, String::new()),
+        Some(Heard::Leave(_)) | None => (Taken::Unknown, String::new()),
     };
     let (code, text) = match taken {
         Taken::Yes => return Ok(()),

@@ -192,7 +192,17 @@ async fn a_broken_stream_leaves_its_hooks_failing_until_the_process_returns() {
 }
 
 #[tokio::test]
-async fn a_clean_close_unregisters_and_a_removed_hook_is_gone() {
+async fn a_process_that_ends_without_a_word_leaves_its_hooks_failing() {
+    let (sidecar, _executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    one(&sidecar, &[BeforeToolCall]).await.crash().await;
+    let hooks = listed(&sidecar).await;
+    assert!(!hooks[0].connected);
+    let completed = orchestrator.run_to_end(echoing("t")).await;
+    assert_eq!(code_of(&completed, "c"), "hook_unavailable");
+}
+
+#[tokio::test]
+async fn a_word_of_leave_unregisters_and_a_removed_hook_is_gone() {
     let sidecar = impatient().start().await;
     one(&sidecar, &[BeforeToolCall]).await.leave().await;
     assert_eq!(listed(&sidecar).await, []);

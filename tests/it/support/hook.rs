@@ -90,8 +90,16 @@ impl HookProcess {
         }
     }
 
-    /// Closes its half of the stream in order, and waits for the other half.
+    /// Takes its hooks along, and waits for the end.
     pub(crate) async fn leave(mut self) {
+        self.say(Word::Leave(pb::HookLeave {})).await;
+        self.out = None;
+        while self.hear().await.is_ok() {}
+    }
+
+    /// Closes its half of the stream without a word, as a process that crashes may, and waits for the
+    /// other half.
+    pub(crate) async fn crash(mut self) {
         self.out = None;
         while self.hear().await.is_ok() {}
     }

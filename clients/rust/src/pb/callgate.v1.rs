@@ -773,6 +773,8 @@ pub struct InjectedMessage {
     pub call_id: ::prost::alloc::string::String,
 }
 /// A context that a hook adds to the conversation, placed like an InjectedMessage.
+/// A quarter of the reader's `max_message_bytes` holds those of all hooks and their
+/// InjectedMessages; one without a hook counts what is left out.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AdditionalContext {
     /// At most 10 000 characters, then cut.
@@ -3370,7 +3372,7 @@ impl GoAwayReason {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConnectHookRequest {
     /// Exactly one.
-    #[prost(oneof = "connect_hook_request::Body", tags = "1, 2, 3, 14, 15")]
+    #[prost(oneof = "connect_hook_request::Body", tags = "1, 2, 3, 4, 14, 15")]
     pub body: ::core::option::Option<connect_hook_request::Body>,
 }
 /// Nested message and enum types in `ConnectHookRequest`.
@@ -3387,6 +3389,9 @@ pub mod connect_hook_request {
         /// More time for one invocation.
         #[prost(message, tag = "3")]
         NeedMoreTime(super::NeedMoreTime),
+        /// My hooks go with me. Last, once.
+        #[prost(message, tag = "4")]
+        Leave(super::HookLeave),
         /// Are you there?
         #[prost(message, tag = "14")]
         Ping(super::Ping),
@@ -3395,6 +3400,10 @@ pub mod connect_hook_request {
         Pong(super::Pong),
     }
 }
+/// Takes the stream's hooks along; the sidecar then ends the stream. A stream
+/// that ends in any other way is a broken one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HookLeave {}
 /// Sent by the sidecar.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConnectHookResponse {
@@ -4276,9 +4285,9 @@ pub mod hook_service_client {
         ///
         /// Hooks of a call are asked one after another, by (order, registration). A hook
         /// that does not answer in time, answers with an error or with nonsense counts as
-        /// its `on_failure` says. Closing the stream cleanly unregisters its hooks; a
-        /// broken stream leaves them registered and failing with `hook_unavailable`
-        /// until they return, are removed, or an hour has passed. Hooks that the config
+        /// its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
+        /// leaves them registered and failing with `hook_unavailable` until they return,
+        /// are removed, or an hour has passed. Hooks that the config
         /// lists in `hooks.required` fail while absent, from the sidecar's start on.
         ///
         /// Ends as ExecutorService.Connect does.

@@ -115,6 +115,7 @@ class HookStream:
                 # In order: the sidecar unregisters the hooks.
                 tasks[0].cancel()
                 await asyncio.wait([tasks[0]])
+                await call.write(hk.ConnectHookRequest(leave=hk.HookLeave()))
                 await call.done_writing()
                 await asyncio.wait([tasks[1]], timeout=2.0)
                 return

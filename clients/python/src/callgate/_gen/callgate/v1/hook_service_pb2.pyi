@@ -98,18 +98,24 @@ APPROVAL_ACTION_APPROVE: ApprovalAction
 APPROVAL_ACTION_DENY: ApprovalAction
 
 class ConnectHookRequest(_message.Message):
-    __slots__ = ("hello", "verdict", "need_more_time", "ping", "pong")
+    __slots__ = ("hello", "verdict", "need_more_time", "leave", "ping", "pong")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     NEED_MORE_TIME_FIELD_NUMBER: _ClassVar[int]
+    LEAVE_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     PONG_FIELD_NUMBER: _ClassVar[int]
     hello: HookHello
     verdict: HookVerdict
     need_more_time: NeedMoreTime
+    leave: HookLeave
     ping: _stream_pb2.Ping
     pong: _stream_pb2.Pong
-    def __init__(self, hello: _Optional[_Union[HookHello, _Mapping]] = ..., verdict: _Optional[_Union[HookVerdict, _Mapping]] = ..., need_more_time: _Optional[_Union[NeedMoreTime, _Mapping]] = ..., ping: _Optional[_Union[_stream_pb2.Ping, _Mapping]] = ..., pong: _Optional[_Union[_stream_pb2.Pong, _Mapping]] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[HookHello, _Mapping]] = ..., verdict: _Optional[_Union[HookVerdict, _Mapping]] = ..., need_more_time: _Optional[_Union[NeedMoreTime, _Mapping]] = ..., leave: _Optional[_Union[HookLeave, _Mapping]] = ..., ping: _Optional[_Union[_stream_pb2.Ping, _Mapping]] = ..., pong: _Optional[_Union[_stream_pb2.Pong, _Mapping]] = ...) -> None: ...
+
+class HookLeave(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ConnectHookResponse(_message.Message):
     __slots__ = ("welcome", "invocation", "invocation_cancelled", "ping", "pong", "go_away", "notice")
