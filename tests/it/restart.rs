@@ -185,11 +185,12 @@ async fn check_afterwards(
         ..pb::AttachTurnRequest::default()
     };
     let shown = orchestrator.get_turn("t").await.unwrap();
-    if shown.epoch > 1 {
+    if learned.completed.is_none() || shown.epoch > 1 {
+        // Whatever its reader has seen of another process counts no more.
         let mut attached = orchestrator.attach(attach).await;
         assert_eq!(attached.completed().await, completed, "{place}");
-        assert_eq!(attached.epoch, shown.epoch, "{place}");
-        assert!(attached.snapshot.is_some(), "{place}");
+        assert!(attached.epoch >= shown.epoch, "{place}");
+        assert!(shown.epoch == 1 || attached.snapshot.is_some(), "{place}");
     }
     let running = pb::ListTurnsRequest {
         state: pb::TurnState::Running as i32,

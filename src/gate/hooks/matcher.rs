@@ -68,6 +68,8 @@ pub struct Matched<'a> {
     pub tool: Option<&'a Tool>,
     /// The arguments. None: they cannot be read.
     pub arguments: Option<&'a Document>,
+    /// What its command would run. None: it has none, or it is not cut up.
+    pub command: Option<&'a CommandSubject>,
     /// From where paths are meant.
     pub cwd: Option<&'a str>,
 }
@@ -122,6 +124,12 @@ impl Matcher {
         !self.rules.texts().is_empty() || !self.pointers.is_empty()
     }
 
+    /// Whether there are rules about such a tool, which see what a command of it would run.
+    #[must_use]
+    pub fn has_rules_about(&self, tool: &str) -> bool {
+        self.rules.is_about(tool)
+    }
+
     /// Whether the call is meant, or nobody can tell.
     #[must_use]
     pub fn may_mean(&self, call: &Matched<'_>) -> bool {
@@ -156,12 +164,10 @@ impl Matcher {
             owner: tool.owner.clone(),
             digest: tool.digest,
         };
-        let command = plain_command(tool, root);
-        let subject = Subject::of_call(
-            tool.definition.subject.as_ref(),
-            Some(root),
-            command.as_ref(),
-        );
+        if call.command.is_none() && has_command(tool, root) {
+            return self.rules.is_about(call.name);
+        }
+        let subject = Subject::of_call(tool.definition.subject.as_ref(), Some(root), call.command);
         let place = permission::Place {
             cwd: call.cwd.map(str::to_owned),
             ..permission::Place::default()
@@ -178,14 +184,13 @@ impl Matcher {
     }
 }
 
-/// The command as far as its words alone tell: it is cut up only after the hooks, since they may change
-/// it.
-fn plain_command(tool: &Tool, arguments: Value<'_>) -> Option<CommandSubject> {
-    let declared = tool.definition.subject.as_ref()?;
-    let text = arguments.pointer(&declared.pointer)?.as_str()?;
-    declared
-        .is_readable_command()
-        .then(|| CommandSubject::plain(text))
+/// Whether there is a command that could be cut up.
+fn has_command(tool: &Tool, arguments: Value<'_>) -> bool {
+    let declared = tool.definition.subject.as_ref();
+    declared.is_some_and(|declared| {
+        let text = arguments.pointer(&declared.pointer);
+        declared.is_readable_command() && text.is_some_and(|text| text.as_str().is_some())
+    })
 }
 
 fn fits<T: PartialEq>(wanted: &[T], actual: &T) -> bool {

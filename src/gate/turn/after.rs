@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::call::{Call, Place};
 use super::effect::{Effect, HookAbout, HookRun};
 use super::hooking::{Asked, HookTicket};
-use super::judge::is_for;
+use super::meant::is_for;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::hooks::{AfterChain, AfterFold, Hook, HookAnswer, HookFailure, HookPlace, Point};

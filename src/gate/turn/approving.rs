@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::effect::{Effect, HookAbout, HookRun};
 use super::hooking::{Asked, HookTicket};
-use super::judge::{Case, Wanted, is_for};
+use super::judge::{Case, Wanted};
+use super::meant::is_for;
 use super::{TurnMachine, View};
 use crate::gate::approval::{Approval, Choice, Decision};
 use crate::gate::hooks::{

@@ -14,13 +14,14 @@ use super::effect::{AskHook, Durability, Effect, HookAbout, HookRun};
 use super::input::CheckedArguments;
 use super::judge::document_of;
 use super::look::Refused;
+use super::meant::as_matched;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::call::CallState;
 use crate::gate::event::{RunState, RunSummary};
 use crate::gate::hooks::{
     BeforeAction, Body, Builtin, Denial, FailureKind, Fold, Hook, HookAnswer, HookFailure,
-    HookPlace, Judged, Matched, Point, RunStatus,
+    HookPlace, Judged, Point, RunStatus,
 };
 use crate::gate::ids::{CallIndex, HookId, UnixMillis};
 use crate::gate::json::Document;
@@ -76,7 +77,7 @@ impl TurnMachine {
                 self.next_call();
                 continue;
             }
-            if before.asked.is_some() {
+            if before.asked.is_some() || call.is_analysed_now {
                 return;
             }
             let next = view.hooks.next(Point::BeforeToolCall, before.behind);
@@ -84,6 +85,9 @@ impl TurnMachine {
                 self.next_call();
                 continue;
             };
+            if self.cut_up_for(position, &hook, view) {
+                return;
+            }
             if let Some(before) = &mut self.before {
                 before.behind = Some(hook.place);
             }
@@ -116,13 +120,8 @@ impl TurnMachine {
             hook.matcher.reads_arguments() || matches!(hook.body, Body::BuiltIn(_));
         let document = needs_arguments.then(|| document_of(call, view)).flatten();
         let cwd = view.session.cwd;
-        let is_meant = hook.matcher.may_mean(&Matched {
-            name: call.tool_name.as_str(),
-            tool: call.tool.as_deref(),
-            arguments: document.as_ref(),
-            cwd,
-        });
-        if !is_meant {
+        let matched = as_matched(call, document.as_ref(), view);
+        if !hook.matcher.may_mean(&matched) {
             return;
         }
         match &hook.body {
@@ -303,6 +302,7 @@ impl TurnMachine {
             });
         call.refusal = match checked {
             Ok(text) => {
+                call.command = None;
                 call.arguments = Some(CheckedArguments {
                     digest: Digest::of(&text),
                     text,

@@ -173,7 +173,10 @@ impl TurnMachine {
         };
         if std::mem::take(&mut call.is_analysed_now) {
             call.command = Some(command);
-            self.inquire(index.get(), now, view);
+            // Before the hooks have spoken nothing else is asked.
+            if self.before.is_none() {
+                self.inquire(index.get(), now, view);
+            }
         }
     }
 

@@ -13,7 +13,6 @@ use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::approval::ApprovalState;
 use crate::gate::call::CallState;
-use crate::gate::hooks::{Hook, Matched};
 use crate::gate::ids::UnixMillis;
 use crate::gate::json::{Document, Value};
 use crate::gate::permission::{
@@ -123,18 +122,6 @@ pub fn command_in(tool: &Tool, arguments: &Document) -> Option<String> {
     }
     let text = arguments.root().pointer(&declared.pointer)?.as_str()?;
     Some(text.to_owned())
-}
-
-/// Whether a hook is for such calls, or nobody can tell.
-pub(super) fn is_for(hook: &Hook, call: &Call, view: &View<'_>) -> bool {
-    let reads = hook.matcher.reads_arguments();
-    let document = reads.then(|| document_of(call, view)).flatten();
-    hook.matcher.may_mean(&Matched {
-        name: call.tool_name.as_str(),
-        tool: call.tool.as_deref(),
-        arguments: document.as_ref(),
-        cwd: view.session.cwd,
-    })
 }
 
 pub(super) fn document_of(call: &Call, view: &View<'_>) -> Option<Document> {

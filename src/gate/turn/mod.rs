@@ -3,7 +3,7 @@
 //! Every input is legal at every moment; the answer may be nothing. Holds no clock, no handle and no
 //! channel, and never waits: time comes in with each input, and what should happen goes out as a list
 //! of effects. Read [`TurnMachine::step`] first, then the files in the order in which a call meets
-//! them: `look`, `looping`, `diagnosing`, `hooking`, `inquire`, `judge`, `freeze`, `approving`, `decide`, `dispatch`,
+//! them: `look`, `looping`, `diagnosing`, `hooking`, `meant`, `inquire`, `judge`, `freeze`, `approving`, `decide`, `dispatch`,
 //! `reply`, `after`, `cancel`, `settle`, and `recover` for what follows a restart.
 
 mod after;
@@ -21,6 +21,7 @@ mod inquire;
 mod judge;
 mod look;
 mod looping;
+mod meant;
 mod recover;
 mod reply;
 mod settle;

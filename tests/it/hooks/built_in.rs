@@ -54,6 +54,82 @@ async fn a_dangerous_tool_is_not_allowed_by_a_hook_unless_that_is_configured() {
     }
 }
 
+/// The code of one call of a shell under these settings. Empty: it was sent.
+async fn code_of_command(setup: Setup, command: &str) -> String {
+    let shell = pb::ToolDefinition {
+        risk_level: pb::RiskLevel::Safe as i32,
+        kind: pb::ToolKind::Execute as i32,
+        subject: Some(pb::Subject {
+            pointer: "/command".to_owned(),
+            subject_type: pb::SubjectType::Command as i32,
+            dialect: String::new(),
+        }),
+        ..tool(
+            "shell",
+            r#"{"type":"object","properties":{"command":{"type":"string"}}}"#,
+        )
+    };
+    let (_sidecar, mut executor, orchestrator) = set_up(setup, [shell]).await;
+    let arguments = json!({ "command": command }).to_string();
+    let turn = turn("t", [call("c", "shell", &arguments)]);
+    let mut events = orchestrator.run(turn).await;
+    let completed = tokio::select! {
+        completed = events.completed() => completed,
+        _ = executor.work() => return String::new(),
+    };
+    code_of(&completed, "c").to_owned()
+}
+
+#[tokio::test]
+async fn a_hooks_rules_mean_every_command_that_a_deny_rule_means() {
+    let commands = [
+        ("rm x", true),
+        ("sudo rm x", true),
+        ("timeout 5 rm x", true),
+        ("busybox rm x", true),
+        ("ls && xargs rm", true),
+        ("/bin/rm x", true),
+        ("bash -c 'rm x'", true),
+        ("ssh host rm x", true),
+        ("python3 -c \"import os; os.system('rm x')\"", true),
+        ("git status", false),
+    ];
+    for (command, is_denied) in commands {
+        let hook = with(r#"[{ rules = ["shell(rm *)"], then = "deny" }]"#);
+        let expected = if is_denied { "tool_denied_by_hook" } else { "" };
+        assert_eq!(code_of_command(hook, command).await, expected, "{command}");
+        let rule = Setup::default()
+            .set("approvals.approvers", "none")
+            .set("permissions.deny", r#"["shell(rm *)"]"#);
+        let expected = if is_denied { "tool_denied_by_rule" } else { "" };
+        assert_eq!(code_of_command(rule, command).await, expected, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn rules_see_the_command_that_a_hook_before_them_put_in() {
+    let sets = r#"{ tools = ["shell"],
+        then = { set_default_argument = { pointer = "/command", value_json = '"sudo rm x"' } } }"#;
+    let blocks = r#"{ rules = ["shell(rm *)"], then = "deny" }"#;
+    let shell = pb::ToolDefinition {
+        subject: Some(pb::Subject {
+            pointer: "/command".to_owned(),
+            subject_type: pb::SubjectType::Command as i32,
+            dialect: String::new(),
+        }),
+        ..tool(
+            "shell",
+            r#"{"type":"object","properties":{"command":{"type":"string"}}}"#,
+        )
+    };
+    let setup = with(&format!("[{sets}, {blocks}]"));
+    let (_sidecar, _executor, orchestrator) = set_up(setup, [shell]).await;
+    let completed = orchestrator
+        .run_to_end(turn("t", [call("c", "shell", "{}")]))
+        .await;
+    assert_eq!(code_of(&completed, "c"), "tool_denied_by_hook");
+}
+
 #[tokio::test]
 async fn some_tools_are_blocked_for_a_reason() {
     let blocks = r#"{ tools = ["shell", "bash", "delete_*"], then = "deny",

@@ -46,11 +46,18 @@ async fn a_turn_that_memory_has_let_go_is_shown_by_its_snapshot() {
         executor.answer_text(&work, id).await;
         ends.push(events.completed().await);
     }
+    // One has seen all but the end, by a count that is gone with memory.
+    let seen = pb::AttachTurnRequest {
+        epoch: 1,
+        ..attach("t1", 5)
+    };
     for mut events in [
         orchestrator.attach(attach("t1", 0)).await,
+        orchestrator.attach(seen).await,
         orchestrator.run(one("t1")).await,
     ] {
         assert_eq!(events.completed().await, ends[0]);
+        assert_eq!(events.epoch, 2);
         let snapshot = events.snapshot.unwrap();
         assert_eq!(snapshot.state(), pb::TurnState::Completed);
         assert_eq!(snapshot.calls[0].state(), pb::CallState::Success);
