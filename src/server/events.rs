@@ -10,6 +10,7 @@ use prost::Message;
 use tokio_stream::Stream;
 
 use super::status::Failure;
+use super::words::Words;
 use super::{convert, convert_approval};
 use crate::engine::{Attached, Stamped, Taken, TurnReader, stored_calls};
 use crate::gate::event::{Event, StopReason, TurnCompleted, TurnOutcome};
@@ -161,7 +162,8 @@ impl EventStream {
     fn stored(stored: &StoredTurn, view: View) -> Self {
         let mut stream = Self {
             spec: Arc::new(stored.spec.clone()),
-            epoch: stored.epoch,
+            // Its own sequence is gone with memory: readers that saw some of it count anew.
+            epoch: stored.epoch.saturating_add(1),
             view,
             source: Source::Done,
             ready: std::collections::VecDeque::new(),
@@ -401,8 +403,9 @@ pub(super) fn completed_message(
     view: &View,
 ) -> pb::TurnCompleted {
     let format = view.format.or(spec.request.format);
+    let words = Words::of(completed, view.message_bytes_max);
     let results = match view.contents_at_end || format.is_some() {
-        true => fitted(&completed.results, view, format.is_some()),
+        true => fitted(&completed.results, view, words.bytes, format.is_some()),
         false => completed.results.clone(),
     };
     let messages = format.map(|format| provider_messages(format, &results));
@@ -415,7 +418,6 @@ pub(super) fn completed_message(
         completed.outcome,
         TurnOutcome::Cancelled | TurnOutcome::Aborted
     );
-    let (contexts, injected) = words_of_hooks(completed);
     let outcome = match completed.outcome {
         TurnOutcome::Completed => pb::TurnOutcome::Completed,
         TurnOutcome::Cancelled => pb::TurnOutcome::Cancelled,
@@ -448,43 +450,20 @@ pub(super) fn completed_message(
         stop_reason: stop_reason as i32,
         provider_messages: messages,
         run: Some(convert::run(&completed.run)),
-        injected_messages: injected,
-        additional_contexts: contexts,
+        injected_messages: words.injected,
+        additional_contexts: words.contexts,
         error: completed.error.as_ref().map(convert::call_error),
     }
 }
 
-/// What hooks added: by call, those from before it first, then in the order of the hooks.
-fn words_of_hooks(
-    completed: &TurnCompleted,
-) -> (Vec<pb::AdditionalContext>, Vec<pb::InjectedMessage>) {
-    let mut contexts = Vec::new();
-    let mut injected = Vec::new();
-    if completed.outcome == TurnOutcome::Completed {
-        for result in &completed.results {
-            let call_id = result.call_id.as_str();
-            for words in result.hooks.iter() {
-                contexts.extend(
-                    words
-                        .contexts
-                        .iter()
-                        .map(|text| convert::context(text, call_id)),
-                );
-                injected.extend(
-                    words
-                        .injected
-                        .iter()
-                        .map(|one| convert::injected(one, call_id)),
-                );
-            }
-        }
-    }
-    (contexts, injected)
-}
-
 /// Results cut to what one message of this reader holds, the largest first.
-fn fitted(results: &[Arc<CallResult>], view: &View, twice: bool) -> Vec<Arc<CallResult>> {
-    let overhead = MESSAGE_OVERHEAD + results.len() * RESULT_OVERHEAD;
+fn fitted(
+    results: &[Arc<CallResult>],
+    view: &View,
+    words: usize,
+    twice: bool,
+) -> Vec<Arc<CallResult>> {
+    let overhead = MESSAGE_OVERHEAD + results.len() * RESULT_OVERHEAD + words;
     let budget = view.message_bytes_max.saturating_sub(overhead);
     // Messages for a provider hold the same text once more, and quoting may double it.
     let budget = if twice { budget / 3 } else { budget };

@@ -23,6 +23,7 @@ pub mod status;
 mod turn_stream;
 mod turns;
 mod watch;
+mod words;
 
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::server::HealthReporter;

@@ -1,12 +1,15 @@
 //! What a hook process may send, at each limit and one above.
 
 use callgate_client::pb::v1 as pb;
-use pb::HookPoint::BeforeToolCall;
+use pb::HookPoint::{AfterToolCall, BeforeToolCall};
 use pb::connect_hook_request::Body as Word;
+use pb::hook_verdict::Verdict;
 
 use crate::support::failure;
 use crate::support::hook::{HookProcess, hello, registration};
-use crate::support::sidecar::Sidecar;
+use crate::support::orchestrator::{call, turn};
+use crate::support::sidecar::{Setup, Sidecar};
+use crate::support::{set_up, tools};
 
 async fn refused(sidecar: &Sidecar, word: Word) -> String {
     let mut process = HookProcess::open(sidecar).await;
@@ -30,6 +33,41 @@ async fn sixty_four_hooks_are_taken_and_sixty_five_are_not() {
     assert!(welcome.registered.iter().all(|one| one.error.is_none()));
     let code = refused(&sidecar, Word::Hello(hooks(65))).await;
     assert_eq!(code, "limit_exceeded");
+}
+
+#[tokio::test]
+async fn words_of_hooks_take_a_quarter_of_a_message_and_no_more() {
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let after = [registration("one", &[AfterToolCall])];
+    let mut hook = HookProcess::join(&sidecar, hello("i", after)).await;
+    let view = pb::TurnView {
+        max_message_bytes: 256 * 1_024,
+        ..pb::TurnView::default()
+    };
+    let request = pb::RunTurnRequest {
+        view: Some(view),
+        ..turn("t", [call("c", "echo", "{}")])
+    };
+    let mut events = orchestrator.run(request).await;
+    let work = executor.work().await;
+    executor.answer_text(&work, &"x".repeat(200_000)).await;
+    let asked = hook.asked().await;
+    let message = pb::InjectedMessage {
+        text: "y".repeat(10_000),
+        ..pb::InjectedMessage::default()
+    };
+    let verdict = pb::AfterVerdict {
+        action: pb::AfterAction::Proceed as i32,
+        injected_messages: vec![message; 16],
+        ..pb::AfterVerdict::default()
+    };
+    hook.answer(&asked, Some(Verdict::After(verdict))).await;
+    let completed = events.completed().await;
+    assert_eq!(completed.injected_messages.len(), 6);
+    let told = &completed.additional_contexts[0].text;
+    assert!(told.contains("10 texts of hooks are left out"), "{told}");
+    assert!(completed.results[0].truncated);
+    assert!(prost::Message::encoded_len(&completed) < 256 * 1_024);
 }
 
 #[tokio::test]

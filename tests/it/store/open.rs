@@ -279,9 +279,15 @@ fn check_sample(place: &Place) {
 /// A store as of now, as a kill would leave it.
 pub(crate) fn copy_of(place: &Place) -> Place {
     let copy = Place::new();
-    fs::copy(place.path(), copy.path()).unwrap();
     let wal = |place: &Place| format!("{}-wal", place.path().display());
+    // A kill leaves both files as of one moment: nobody may write between the two copies.
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    file.busy_timeout(std::time::Duration::from_secs(60))
+        .unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    fs::copy(place.path(), copy.path()).unwrap();
     fs::copy(wal(place), wal(&copy)).unwrap();
+    file.execute_batch("ROLLBACK").unwrap();
     copy
 }
 
