@@ -164,7 +164,7 @@ func (s *executorStream) run() {
 	err := s.keepConnected()
 	s.stop()
 	s.mu.Lock()
-	s.err = err
+	s.err, s.closing = err, true
 	s.mu.Unlock()
 	s.failUpdates()
 	s.setState(StateClosed)
@@ -436,8 +436,8 @@ func (s *executorStream) setState(state State) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
 	s.mu.Lock()
-	// A drain only ends in closed.
-	changed := s.state != state && (s.state != StateDraining || state == StateClosed)
+	// A drain only ends in closed, and closed does not end.
+	changed := s.state != state && s.state != StateClosed && (s.state != StateDraining || state == StateClosed)
 	if changed {
 		s.state = state
 	}

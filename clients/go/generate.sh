@@ -2,29 +2,23 @@
 # Generates internal/pb from the protocol files at the root of the repository.
 #
 # Needs buf (the copy of `make target/tools/.ready`, else the one on the PATH) and go; the two
-# plugins are built at the versions below. `--check` writes nothing and exits 1 if the committed
+# plugins are built as tools.mod pins them. `--check` writes nothing and exits 1 if the committed
 # files differ.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-GO_PLUGIN=google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
-GRPC_PLUGIN=google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 PACKAGE=callgate.invalid/clients/go/internal/pb
 
 root=$(cd ../.. && pwd)
-tools=${GO_TOOLS:-$root/target/go-tools}
+tools=$root/target/go-tools
 buf=$root/target/tools/bin/buf
 [ -x "$buf" ] || buf=$(command -v buf) || {
     echo "buf is missing: run \`make target/tools/.ready\` at the root" >&2
     exit 1
 }
-for plugin in "$GO_PLUGIN" "$GRPC_PLUGIN"; do
-    # An installed plugin of the pinned version is found by the stamp beside it.
-    stamp=$tools/$(basename "${plugin%@*}")-${plugin##*@}
-    [ -e "$stamp" ] && continue
-    mkdir -p "$tools"
-    GOBIN=$tools go install "$plugin"
-    touch "$stamp"
+mkdir -p "$tools"
+for plugin in google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc; do
+    go build -modfile=tools.mod -o "$tools/" "$plugin"
 done
 
 fresh=$(mktemp -d)

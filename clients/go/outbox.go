@@ -137,12 +137,6 @@ func (g *gate) clear() {
 	}
 }
 
-func (g *gate) isOpen() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open
-}
-
 // wait is closed once the condition holds.
 func (g *gate) wait() <-chan struct{} {
 	g.mu.Lock()

@@ -119,8 +119,8 @@ func outcomeOf(err error, cancelled bool) outcome {
 
 // unexpected is the failure that stands for any error: the model gets the message, the rest is for
 // operators.
-func unexpected(err error) *ToolError {
-	made := &ToolError{Code: codeFailed, Detail: fmt.Sprintf("%T", err)}
+func unexpected(err error) (made *ToolError) {
+	made = &ToolError{Code: codeFailed, Detail: fmt.Sprintf("%T", err)}
 	defer func() {
 		if fault := recover(); fault != nil || made.Message == "" {
 			// A broken Error method must not lose the failure itself.
