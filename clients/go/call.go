@@ -9,6 +9,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -95,8 +97,12 @@ func (c *Call) TimeRemaining() (time.Duration, bool) {
 // to 1. About ten a second are passed on; of more, the newest wins.
 func (c *Call) Progress(message string, fraction float64) {
 	if c.reports != nil {
-		bounded := min(1, max(0, fraction))
-		c.reports.progress(message, &bounded, nil)
+		// What is no number is no part.
+		bounded := &fraction
+		if fraction = min(1, max(0, fraction)); math.IsNaN(fraction) {
+			bounded = nil
+		}
+		c.reports.progress(message, bounded, nil)
 	}
 }
 
@@ -187,16 +193,19 @@ type AllowedServices struct {
 
 // Get is the service of that id. Nil: the call may not use it, or nobody registered it.
 func (a *AllowedServices) Get(id string) Service {
-	for _, allowed := range a.ids {
-		if allowed == id && a.all != nil {
-			return a.all.Get(id)
-		}
+	if a == nil || a.all == nil || !slices.Contains(a.ids, id) {
+		return nil
 	}
-	return nil
+	return a.all.Get(id)
 }
 
 // IDs are the ids that the call may use, registered or not.
-func (a *AllowedServices) IDs() []string { return append([]string(nil), a.ids...) }
+func (a *AllowedServices) IDs() []string {
+	if a == nil {
+		return nil
+	}
+	return slices.Clone(a.ids)
+}
 
 // ServiceOf is a service of the call that a handler runs for, as the type that it is.
 func ServiceOf[S Service](ctx context.Context, id string) (S, bool) {

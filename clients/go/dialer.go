@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,11 +52,15 @@ func (d *dialer) open() (*grpc.ClientConn, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithTransportCredentials(d.credentials()),
 	}
-	target := d.endpoint.target
-	if d.dial != nil {
-		target = "passthrough:///callgate"
+	target, dial := d.endpoint.target, d.dial
+	if path, isSocket := strings.CutPrefix(target, "unix://"); isSocket && dial == nil {
+		// Not by grpc, to which a path is a part of a URL.
+		dial = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", path) }
+	}
+	if dial != nil {
+		target = "passthrough:///localhost"
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return d.dial(ctx)
+			return dial(ctx)
 		}))
 	}
 	conn, err := grpc.NewClient(target, options...)

@@ -52,6 +52,7 @@ func TestOutsideOfACallThereIsAnEmptyOne(t *testing.T) {
 	call.Progress("nowhere", 0.5)
 	equal(t, "output", call.Output(callgate.ChannelText, []byte("nowhere")), 0)
 	equal(t, "service", call.Services().Get("db"), nil)
+	equal(t, "service of none", (&callgate.Call{}).Services().Get("db"), nil)
 	if _, limited := call.TimeRemaining(); limited {
 		t.Error("it has a limit")
 	}

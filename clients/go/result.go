@@ -7,7 +7,10 @@ package callgate
 
 import (
 	"bytes"
+	"encoding"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"time"
@@ -133,7 +136,7 @@ func (e encoded) MarshalJSON() ([]byte, error) { return e, nil }
 
 // resultOf is the answer that a handler means by returning the value.
 //
-// A string is text; nil and struct{} are an empty answer; a part is taken as it is, and so is a
+// Text of any type is text; nil and struct{} are an empty answer; a part is taken as it is, and so is a
 // list of parts; anything else is the text of its JSON, and an object is the structured result too.
 func resultOf(value any) *Result {
 	switch value := value.(type) {
@@ -160,6 +163,9 @@ func resultOf(value any) *Result {
 			Detail:  "wrap them in Image, Audio or Resource",
 		})
 	}
+	if text, isText := plainText(value); isText {
+		return &Result{Contents: []Part{Text(text)}}
+	}
 	text, err := encodeJSON(value)
 	if err != nil {
 		return failed(&ToolError{
@@ -176,6 +182,16 @@ func resultOf(value any) *Result {
 		made.Structured = encoded(text)
 	}
 	return made
+}
+
+// plainText is the text of a type of text that does not say itself how it is written.
+func plainText(value any) (string, bool) {
+	switch value.(type) {
+	case json.Marshaler, encoding.TextMarshaler, json.Number:
+		return "", false
+	}
+	found := reflect.ValueOf(value)
+	return found.String(), found.Kind() == reflect.String
 }
 
 var codeForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)

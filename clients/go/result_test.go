@@ -33,6 +33,7 @@ func TestValuesBecomeWhatTheyMean(t *testing.T) {
 		wanted string
 	}{
 		{"text", "a <b>", `contents:{text:"a <b>"}`},
+		{"text of a type", Safe, `contents:{text:"safe"}`},
 		{"nothing", nil, ``},
 		{"empty", struct{}{}, ``},
 		{"a nil pointer", (*record)(nil), ``},
