@@ -1,3 +1,5 @@
+// Approvers: decisions, lists, watches, and turns that wait.
+
 package callgate_test
 
 import (

@@ -1,3 +1,5 @@
+// Calls that are told to stop, and handlers that do or do not.
+
 package callgate_test
 
 import (

@@ -53,12 +53,14 @@ func (d *dialer) open() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(d.credentials()),
 	}
 	target, dial := d.endpoint.target, d.dial
-	if path, isSocket := strings.CutPrefix(target, "unix://"); isSocket && dial == nil {
+	if path, isSocket := strings.CutPrefix(target, "unix://"); isSocket {
 		// Not by grpc, to which a path is a part of a URL.
-		dial = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", path) }
+		target = "passthrough:///localhost"
+		if dial == nil {
+			dial = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", path) }
+		}
 	}
 	if dial != nil {
-		target = "passthrough:///localhost"
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return dial(ctx)
 		}))

@@ -1,3 +1,5 @@
+// How an executor ends.
+
 package callgate_test
 
 import (

@@ -1,3 +1,5 @@
+// Examples, which the README shows; it is held to them here.
+
 package callgate_test
 
 import (

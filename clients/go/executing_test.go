@@ -1,3 +1,5 @@
+// An executor that runs calls: context, results, progress, output, slots, registration, checks.
+
 package callgate_test
 
 import (

@@ -1,3 +1,5 @@
+// Processes of hooks: what they are asked, what they answer, and how they leave.
+
 package callgate_test
 
 import (

@@ -1,3 +1,5 @@
+// What the tests against the sidecar in memory share.
+
 package callgate_test
 
 import (

@@ -1,3 +1,5 @@
+// Streams that break, and what survives them.
+
 package callgate_test
 
 import (

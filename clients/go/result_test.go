@@ -1,3 +1,5 @@
+// What handlers give back, and what their errors mean.
+
 package callgate
 
 import (

@@ -1,3 +1,5 @@
+// Schemas of types, and arguments read into them.
+
 package callgate
 
 import (

@@ -1,3 +1,5 @@
+// Turns: events, losses, cancellation, and what is refused where it is given.
+
 package callgate_test
 
 import (

@@ -1,3 +1,5 @@
+// The shared vectors, as far as a client answers them.
+
 package callgate
 
 import (

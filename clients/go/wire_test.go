@@ -1,3 +1,5 @@
+// Status, names, endpoints, waits, paths and the reading of events, each on its own.
+
 package callgate
 
 import (

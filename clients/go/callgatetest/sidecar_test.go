@@ -1,3 +1,5 @@
+// Tests as users write them.
+
 package callgatetest_test
 
 import (

@@ -108,7 +108,7 @@ func must[T any](t *testing.T) func(T, error) T {
 
 func TestBatchIsFrozenUntilItsCallIsApprovedOnce(t *testing.T) {
 	o := newOffice(t, shared)
-	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-once", Calls: []callgate.ToolCall{send("n", "ann"), call("r", "read_note", nil)}})
+	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-once"), Calls: []callgate.ToolCall{send("n", "ann"), call("r", "read_note", nil)}})
 	var states []callgate.CallState
 	var approval *callgate.Approval
 	for event, err := range turn.Events() {
@@ -127,7 +127,7 @@ func TestBatchIsFrozenUntilItsCallIsApprovedOnce(t *testing.T) {
 			equal(t, "sent", o.notes(), "")
 			info := must[*callgate.TurnInfo](t)(o.GetTurn(within(t), "", turn.ID()))
 			equal(t, "turn", info.State, callgate.TurnStateSuspended)
-			for item, err := range o.approvals.List(within(t), callgate.ApprovalFilter{SessionID: "go-once"}) {
+			for item, err := range o.approvals.List(within(t), callgate.ApprovalFilter{SessionID: id(t, "go-once")}) {
 				approval = must[*callgate.Approval](t)(item, err)
 			}
 			equal(t, "id", event.ApprovalIDs[0], approval.ApprovalID)
@@ -155,9 +155,9 @@ func TestBatchIsFrozenUntilItsCallIsApprovedOnce(t *testing.T) {
 func TestDenialReachesTheModelAndEndsTheBatch(t *testing.T) {
 	o := newOffice(t, shared)
 	turn := begin(t, o.Client, callgate.TurnRequest{
-		SessionID: "go-deny", TurnID: "go-deny-1", Calls: []callgate.ToolCall{send("a", "ann"), send("b", "bob"), call("r", "read_note", nil)},
+		SessionID: id(t, "go-deny"), TurnID: id(t, "go-deny-1"), Calls: []callgate.ToolCall{send("a", "ann"), send("b", "bob"), call("r", "read_note", nil)},
 	})
-	waiting := o.pending(t, "go-deny-1", 2)
+	waiting := o.pending(t, id(t, "go-deny-1"), 2)
 	must[callgate.DecisionOutcome](t)(o.approvals.Deny(within(t), waiting[0].Ref(), "not on a Sunday"))
 	result := end(t, turn)
 	again := must[callgate.DecisionOutcome](t)(o.approvals.Deny(within(t), waiting[0].Ref(), ""))
@@ -185,31 +185,31 @@ func TestDenialReachesTheModelAndEndsTheBatch(t *testing.T) {
 func TestSessionGrantLetsTheNextCallRunUntilItIsRevoked(t *testing.T) {
 	o := newOffice(t, shared)
 	ctx := within(t)
-	first := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-grant", TurnID: "go-grant-1", Calls: []callgate.ToolCall{send("n", "ann")}})
-	approval := o.pending(t, "go-grant-1", 1)[0]
+	first := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-grant"), TurnID: id(t, "go-grant-1"), Calls: []callgate.ToolCall{send("n", "ann")}})
+	approval := o.pending(t, id(t, "go-grant-1"), 1)[0]
 	must[callgate.DecisionOutcome](t)(o.approvals.ApproveSession(ctx, approval.Ref(), "", approval.Candidates[0].CandidateID))
 	end(t, first)
-	unasked := run(t, o.Client, "go-grant", send("m", "bob"))
+	unasked := run(t, o.Client, id(t, "go-grant"), send("m", "bob"))
 	equal(t, "unasked", unasked.Call("m").ApprovalID, "")
 	var grants []callgate.Grant
-	for grant, err := range o.approvals.Sessions().Grants(ctx, "go-grant", "active") {
+	for grant, err := range o.approvals.Sessions().Grants(ctx, id(t, "go-grant"), "active") {
 		grants = append(grants, must[callgate.Grant](t)(grant, err))
 	}
 	if len(grants) != 1 || grants[0].Tool != "send_note" || grants[0].ApprovalID != approval.ApprovalID {
 		t.Fatalf("%+v", grants)
 	}
-	revoked := must[*callgate.RevokedGrants](t)(o.approvals.Sessions().Revoke(ctx, "go-grant", grants[0].GrantID))
+	revoked := must[*callgate.RevokedGrants](t)(o.approvals.Sessions().Revoke(ctx, id(t, "go-grant"), grants[0].GrantID))
 	equal(t, "revoked", revoked.Grants[0].State, "revoked")
-	again := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-grant", TurnID: "go-grant-2", Calls: []callgate.ToolCall{send("n", "eve")}})
-	must[callgate.DecisionOutcome](t)(o.approvals.Deny(ctx, o.pending(t, "go-grant-2", 1)[0].Ref(), ""))
+	again := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-grant"), TurnID: id(t, "go-grant-2"), Calls: []callgate.ToolCall{send("n", "eve")}})
+	must[callgate.DecisionOutcome](t)(o.approvals.Deny(ctx, o.pending(t, id(t, "go-grant-2"), 1)[0].Ref(), ""))
 	equal(t, "again", end(t, again).Call("n").IsError, true)
 	equal(t, "sent", o.notes(), "ann bob")
 }
 
 func TestEditedArgumentsAreCheckedAndRun(t *testing.T) {
 	o := newOffice(t, shared)
-	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-edit", TurnID: "go-edit-1", Calls: []callgate.ToolCall{send("n", "ann")}})
-	approval := o.pending(t, "go-edit-1", 1)[0]
+	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-edit"), TurnID: id(t, "go-edit-1"), Calls: []callgate.ToolCall{send("n", "ann")}})
+	approval := o.pending(t, id(t, "go-edit-1"), 1)[0]
 	_, err := o.approvals.Edit(within(t), approval.Ref(), map[string]int{"to": 5}, "")
 	var refused *callgate.Error
 	if !errors.Is(err, callgate.ErrDecisionRefused) || !errors.As(err, &refused) || refused.Code != "approval_edit_invalid" {
@@ -217,14 +217,14 @@ func TestEditedArgumentsAreCheckedAndRun(t *testing.T) {
 	}
 	must[callgate.DecisionOutcome](t)(o.approvals.Edit(within(t), approval.Ref(), `{"to":"eve"}`, ""))
 	equal(t, "text", end(t, turn).Call("n").Text(), "sent to eve")
-	info := must[*callgate.TurnInfo](t)(o.GetTurn(within(t), "", "go-edit-1"))
+	info := must[*callgate.TurnInfo](t)(o.GetTurn(within(t), "", id(t, "go-edit-1")))
 	equal(t, "effective", string(info.Calls[0].EffectiveArguments), `{"to":"eve"}`)
 }
 
 func TestAnswerOfAnApproverIsTheResult(t *testing.T) {
 	o := newOffice(t, shared)
-	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-respond", TurnID: "go-respond-1", Calls: []callgate.ToolCall{send("n", "ann")}})
-	must[callgate.DecisionOutcome](t)(o.approvals.Respond(within(t), o.pending(t, "go-respond-1", 1)[0].Ref(), map[string]string{"sent": "by hand"}, ""))
+	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-respond"), TurnID: id(t, "go-respond-1"), Calls: []callgate.ToolCall{send("n", "ann")}})
+	must[callgate.DecisionOutcome](t)(o.approvals.Respond(within(t), o.pending(t, id(t, "go-respond-1"), 1)[0].Ref(), map[string]string{"sent": "by hand"}, ""))
 	found := end(t, turn).Call("n")
 	equal(t, "structured", string(found.Structured), `{"sent":"by hand"}`)
 	equal(t, "reason", found.NotExecutedReason, "answered_by_approver")
@@ -234,8 +234,8 @@ func TestAnswerOfAnApproverIsTheResult(t *testing.T) {
 
 func TestApproverCancelsTheTurn(t *testing.T) {
 	o := newOffice(t, shared)
-	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-acancel", TurnID: "go-acancel-1", Calls: []callgate.ToolCall{send("n", "ann")}})
-	must[callgate.DecisionOutcome](t)(o.approvals.CancelTurn(within(t), o.pending(t, "go-acancel-1", 1)[0].Ref(), "wrong direction"))
+	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-acancel"), TurnID: id(t, "go-acancel-1"), Calls: []callgate.ToolCall{send("n", "ann")}})
+	must[callgate.DecisionOutcome](t)(o.approvals.CancelTurn(within(t), o.pending(t, id(t, "go-acancel-1"), 1)[0].Ref(), "wrong direction"))
 	result := end(t, turn)
 	equal(t, "outcome", result.Outcome, callgate.TurnOutcomeCancelled)
 	equal(t, "closing", result.ClosingResults[0].Outcome, callgate.OutcomeCancelled)
@@ -243,8 +243,8 @@ func TestApproverCancelsTheTurn(t *testing.T) {
 
 func TestDecisionForSomethingElseIsRefused(t *testing.T) {
 	o := newOffice(t, shared)
-	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-digest", TurnID: "go-digest-1", Calls: []callgate.ToolCall{send("n", "ann")}})
-	approval := o.pending(t, "go-digest-1", 1)[0]
+	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-digest"), TurnID: id(t, "go-digest-1"), Calls: []callgate.ToolCall{send("n", "ann")}})
+	approval := o.pending(t, id(t, "go-digest-1"), 1)[0]
 	wrong := approval.Ref()
 	wrong.Digest = make([]byte, 32)
 	outcomes := must[[]callgate.DecisionOutcome](t)(o.approvals.Decide(within(t),
@@ -268,18 +268,18 @@ func TestDecisionForSomethingElseIsRefused(t *testing.T) {
 func TestSuspendedTurnEndsHereAndIsTakenUp(t *testing.T) {
 	o := newOffice(t, shared)
 	for _, ownRPC := range []bool{false, true} {
-		id := map[bool]string{false: "go-suspend-1", true: "go-suspend-2"}[ownRPC]
+		turnID := id(t, map[bool]string{false: "go-suspend-1", true: "go-suspend-2"}[ownRPC])
 		turn := begin(t, o.Client, callgate.TurnRequest{
-			SessionID: "go-suspend", TurnID: id, EndOnSuspend: true, OwnRPC: ownRPC, Calls: []callgate.ToolCall{send("n", "ann")},
+			SessionID: id(t, "go-suspend"), TurnID: turnID, EndOnSuspend: true, OwnRPC: ownRPC, Calls: []callgate.ToolCall{send("n", "ann")},
 		})
 		_, err := turn.Wait()
 		var suspended *callgate.Error
-		if !errors.Is(err, callgate.ErrSuspended) || !errors.As(err, &suspended) || suspended.TurnID != id {
+		if !errors.Is(err, callgate.ErrSuspended) || !errors.As(err, &suspended) || suspended.TurnID != turnID {
 			t.Fatalf("%v", err)
 		}
 		approval := must[*callgate.Approval](t)(o.approvals.Get(within(t), suspended.ApprovalIDs[0]))
 		must[callgate.DecisionOutcome](t)(o.approvals.ApproveOnce(within(t), approval.Ref(), ""))
-		attached := must[*callgate.Turn](t)(o.AttachTurn(within(t), callgate.AttachRequest{TurnID: id}))
+		attached := must[*callgate.Turn](t)(o.AttachTurn(within(t), callgate.AttachRequest{TurnID: turnID}))
 		equal(t, "text", end(t, attached).Call("n").Text(), "sent to ann")
 	}
 }
@@ -311,28 +311,28 @@ func TestSessionsAreMadeChangedForkedAndClosed(t *testing.T) {
 	o := newOffice(t, shared)
 	ctx := within(t)
 	cwd := "/srv"
-	session := must[*callgate.Session](t)(o.Sessions().Create(ctx, "go-session", callgate.SessionSettings{Mode: callgate.ModePlan, Cwd: &cwd}))
+	session := must[*callgate.Session](t)(o.Sessions().Create(ctx, id(t, "go-session"), callgate.SessionSettings{Mode: callgate.ModePlan, Cwd: &cwd}))
 	equal(t, "mode", session.Settings.Mode, callgate.ModePlan)
 	equal(t, "cwd", *session.Settings.Cwd, "/srv")
-	child := must[*callgate.Session](t)(o.Sessions().Fork(ctx, "go-session", "", callgate.SessionSettings{}, true))
-	equal(t, "parent", child.ParentSessionID, "go-session")
-	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-session", TurnID: "go-session-1", Calls: []callgate.ToolCall{send("n", "ann")}})
+	child := must[*callgate.Session](t)(o.Sessions().Fork(ctx, id(t, "go-session"), "", callgate.SessionSettings{}, true))
+	equal(t, "parent", child.ParentSessionID, id(t, "go-session"))
+	turn := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-session"), TurnID: id(t, "go-session-1"), Calls: []callgate.ToolCall{send("n", "ann")}})
 	equal(t, "denied by mode", code(end(t, turn).Call("n")), "tool_denied_by_mode")
-	update := must[*callgate.SessionUpdate](t)(o.approvals.Sessions().SetMode(ctx, "go-session", session.Etag, callgate.ModeDefault))
-	waiting := begin(t, o.Client, callgate.TurnRequest{SessionID: "go-session", TurnID: "go-session-2", Calls: []callgate.ToolCall{send("n", "ann")}})
-	o.pending(t, "go-session-2", 1)
-	freed := must[*callgate.SessionUpdate](t)(o.approvals.Sessions().SetMode(ctx, "go-session", "", callgate.ModeAuto))
+	update := must[*callgate.SessionUpdate](t)(o.approvals.Sessions().SetMode(ctx, id(t, "go-session"), session.Etag, callgate.ModeDefault))
+	waiting := begin(t, o.Client, callgate.TurnRequest{SessionID: id(t, "go-session"), TurnID: id(t, "go-session-2"), Calls: []callgate.ToolCall{send("n", "ann")}})
+	o.pending(t, id(t, "go-session-2"), 1)
+	freed := must[*callgate.SessionUpdate](t)(o.approvals.Sessions().SetMode(ctx, id(t, "go-session"), "", callgate.ModeAuto))
 	equal(t, "released", freed.Released, 1)
 	equal(t, "text", end(t, waiting).Call("n").Text(), "sent to ann")
-	if _, err := o.approvals.Sessions().SetMode(ctx, "go-session", update.Session.Etag, callgate.ModePlan); !errors.Is(err, callgate.ErrConflict) {
+	if _, err := o.approvals.Sessions().SetMode(ctx, id(t, "go-session"), update.Session.Etag, callgate.ModePlan); !errors.Is(err, callgate.ErrConflict) {
 		t.Errorf("%v", err)
 	}
-	must[*callgate.Session](t)(o.Sessions().Close(ctx, "go-session", "done"))
+	must[*callgate.Session](t)(o.Sessions().Close(ctx, id(t, "go-session"), "done"))
 	found := map[string]bool{}
-	for item, err := range o.Sessions().List(ctx, "go-session", true) {
+	for item, err := range o.Sessions().List(ctx, id(t, "go-session"), true) {
 		found[must[*callgate.Session](t)(item, err).SessionID] = item.ClosedAtMs > 0
 	}
-	equal(t, "closed", found["go-session"] && found[child.SessionID], true)
+	equal(t, "closed", found[id(t, "go-session")] && found[child.SessionID], true)
 }
 
 func withRules(t *testing.T, s *sidecar, rules map[string][]string) {
@@ -398,7 +398,7 @@ func TestWhatAToolSaysOfACallHolds(t *testing.T) {
 				return callgate.Passthrough(), nil
 			})),
 	})
-	result := run(t, executor, "go-spend", call("cheap", "spend", amount{10}), call("dear", "spend", amount{11}))
+	result := run(t, executor, id(t, "go-spend"), call("cheap", "spend", amount{10}), call("dear", "spend", amount{11}))
 	equal(t, "cheap", result.Call("cheap").Text(), "10")
 	equal(t, "dear", code(result.Call("dear")), "tool_denied_by_tool")
 	equal(t, "message", result.Call("dear").Error.Message, "at most 10")

@@ -62,7 +62,7 @@ func TestExecutorThatLosesItsConnectionAnswersOnTheNext(t *testing.T) {
 	line := newProxy(t, shared)
 	waits := newWaiter()
 	shared.executor(t, "cut", []*callgate.Definition{waits.tool("cut_tool")}, line.endpoint(), shared.token(t, "executor"))
-	turn := begin(t, shared.client(t), callgate.TurnRequest{SessionID: "go-cut", Calls: []callgate.ToolCall{call("a", "cut_tool", nil)}})
+	turn := begin(t, shared.client(t), callgate.TurnRequest{SessionID: id(t, "go-cut"), Calls: []callgate.ToolCall{call("a", "cut_tool", nil)}})
 	result := onProgress(t, turn, func() {
 		line.cut()
 		close(waits.open)
@@ -79,7 +79,7 @@ func TestOrchestratorThatLosesItsConnectionSeesEveryEventOnce(t *testing.T) {
 			line := newProxy(t, shared)
 			caller := shared.client(t, line.endpoint(), shared.token(t, "orchestrator"))
 			turn := begin(t, caller, callgate.TurnRequest{
-				SessionID: "go-cut-turn", OwnRPC: ownRPC, Calls: []callgate.ToolCall{call("a", "bake_batch", `{"count":8}`)},
+				SessionID: id(t, "go-cut-turn"), OwnRPC: ownRPC, Calls: []callgate.ToolCall{call("a", "bake_batch", `{"count":8}`)},
 			})
 			var kept []uint64
 			for event, err := range turn.Events() {
@@ -166,7 +166,7 @@ func TestExecutorThatDrainsFinishesWhatRunsAndGivesTheRestBack(t *testing.T) {
 	waits := newWaiter()
 	executor := shared.executor(t, "leaving", []*callgate.Definition{waits.tool("leaving_tool")}, callgate.WithConcurrency(1))
 	caller := shared.client(t)
-	running := begin(t, caller, callgate.TurnRequest{SessionID: "go-leaving", Calls: []callgate.ToolCall{call("a", "leaving_tool", nil)}})
+	running := begin(t, caller, callgate.TurnRequest{SessionID: id(t, "go-leaving"), Calls: []callgate.ToolCall{call("a", "leaving_tool", nil)}})
 	result := onProgress(t, running, func() {
 		closed := make(chan error, 1)
 		go func() { closed <- executor.Close(within(t)) }()
@@ -202,7 +202,7 @@ func TestWhatIsTooLargeHarmsNothingElse(t *testing.T) {
 			return strings.Repeat("x", in.Bytes), nil
 		}, callgate.WithRisk(callgate.Safe)),
 	})
-	result := run(t, executor, "go-large",
+	result := run(t, executor, id(t, "go-large"),
 		call("large", "grow", `{"bytes":3000000}`), call("small", "grow", `{"bytes":3}`),
 		call("in", "grow", map[string]string{"text": strings.Repeat("y", 1_100_000)}))
 	equal(t, "large", code(result.Call("large")), "result_too_large")
@@ -210,51 +210,56 @@ func TestWhatIsTooLargeHarmsNothingElse(t *testing.T) {
 	equal(t, "in", code(result.Call("in")), "json_too_large")
 	for _, ownRPC := range []bool{false, true} {
 		_, err := executor.RunTurnToEnd(within(t), callgate.TurnRequest{
-			SessionID: "go-large", OwnRPC: ownRPC, ModelMessage: make([]byte, 4*1024*1024),
+			SessionID: id(t, "go-large"), OwnRPC: ownRPC, ModelMessage: make([]byte, 4*1024*1024),
 		})
 		if !errors.Is(err, callgate.ErrLimitExceeded) {
 			t.Errorf("%v", err)
 		}
 	}
-	equal(t, "after", run(t, executor, "go-large", call("after", "grow", `{"bytes":1}`)).Call("after").Text(), "x")
+	equal(t, "after", run(t, executor, id(t, "go-large"), call("after", "grow", `{"bytes":1}`)).Call("after").Text(), "x")
 }
 
-// A missing TCP_NODELAY on either side, in either direction, costs 44 ms. Half of it leaves room for a
-// busy machine and builds without optimisation; where there is none, a turn is below 5 ms.
+// A missing TCP_NODELAY on either side, in either direction, costs 44 ms. Half of it beyond what the same
+// turn takes over the Unix socket leaves room for a busy machine and for builds without optimisation;
+// where there is neither, a turn is below 5 ms.
 func TestTurnOverLoopbackTCPWaitsForNoDelayedPacket(t *testing.T) {
-	const limit = 22 * time.Millisecond
-	shared.executor(t, "fast", []*callgate.Definition{
-		callgate.Tool("fast", "Gives it back.", func(_ context.Context, in struct {
+	const most = 22 * time.Millisecond
+	tool := func(name string) []*callgate.Definition {
+		return []*callgate.Definition{callgate.Tool(name, "Gives it back.", func(_ context.Context, in struct {
 			Text string `json:"text"`
 		}) (string, error) {
 			return in.Text, nil
-		}, callgate.WithRisk(callgate.Safe), callgate.WithKind(callgate.KindRead)),
-	}, callgate.WithEndpoint(shared.tcp()), shared.token(t, "executor"))
+		}, callgate.WithRisk(callgate.Safe), callgate.WithKind(callgate.KindRead))}
+	}
+	shared.executor(t, "near", tool("near"))
+	shared.executor(t, "fast", tool("fast"), callgate.WithEndpoint(shared.tcp()), shared.token(t, "executor"))
+	local := shared.client(t)
 	caller := shared.client(t, callgate.WithEndpoint(shared.tcp()), shared.token(t, "orchestrator"))
 	for _, ownRPC := range []bool{false, true} {
 		for _, size := range []int{200, 10_000} {
-			best := time.Hour
+			best, near := time.Hour, time.Duration(0)
 			// The machine may be busy with something else for a while; the network is not.
-			for round := 0; round < 5 && best >= limit; round++ {
-				best = min(best, medianTurn(t, caller, ownRPC, size, round))
+			for round := 0; round < 5 && best >= near+most; round++ {
+				near = medianTurn(t, local, "near", ownRPC, size, round)
+				best = min(best, medianTurn(t, caller, "fast", ownRPC, size, round))
 			}
-			t.Logf("own rpc %v, %d bytes: %v", ownRPC, size, best)
-			if best >= limit {
-				t.Errorf("own rpc %v, %d bytes: %v, wanted less than %v", ownRPC, size, best, limit)
+			t.Logf("own rpc %v, %d bytes: %v, over the Unix socket %v", ownRPC, size, best, near)
+			if best >= near+most {
+				t.Errorf("own rpc %v, %d bytes: %v, and over the Unix socket %v", ownRPC, size, best, near)
 			}
 		}
 	}
 }
 
-func medianTurn(t *testing.T, caller *callgate.Client, ownRPC bool, size, round int) time.Duration {
+func medianTurn(t *testing.T, caller *callgate.Client, tool string, ownRPC bool, size, round int) time.Duration {
 	t.Helper()
 	arguments := map[string]string{"text": strings.Repeat("x", size)}
 	var spans []time.Duration
 	for number := range 60 {
 		before := time.Now()
 		result, err := caller.RunTurnToEnd(context.Background(), callgate.TurnRequest{
-			SessionID: "go-fast", RunID: fmt.Sprintf("fast-%v-%d-%d-%d", ownRPC, size, round, number), OwnRPC: ownRPC,
-			Calls: []callgate.ToolCall{call("c", "fast", arguments)},
+			SessionID: id(t, "go-fast"), RunID: id(t, fmt.Sprintf("%s-%v-%d-%d-%d", tool, ownRPC, size, round, number)), OwnRPC: ownRPC,
+			Calls: []callgate.ToolCall{call("c", tool, arguments)},
 		})
 		spans = append(spans, time.Since(before))
 		if err != nil || len(result.Call("c").Text()) != size {

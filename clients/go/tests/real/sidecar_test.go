@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -228,6 +229,21 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// runs tells the runs of one test apart, so that it can be run again on the same sidecar.
+var (
+	runs    sync.Map
+	counted atomic.Int64
+)
+
+// id is an id of this run of a test.
+func id(t *testing.T, name string) string {
+	number, known := runs.Load(t)
+	if !known {
+		number, _ = runs.LoadOrStore(t, counted.Add(1))
+	}
+	return fmt.Sprintf("%s-%d", name, number)
 }
 
 func call(id, tool string, arguments any) callgate.ToolCall {

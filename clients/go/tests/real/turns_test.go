@@ -33,7 +33,7 @@ func TestRecordedMessagesEndAsTheirNamesSay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, ids := message(t, c.name)
-			result := end(t, begin(t, caller, callgate.TurnRequest{SessionID: "go-" + c.name, OpenAIMessage: text}))
+			result := end(t, begin(t, caller, callgate.TurnRequest{SessionID: id(t, "go-"+c.name), OpenAIMessage: text}))
 			found := one(t, result)
 			equal(t, "outcome", result.Outcome, callgate.TurnOutcomeCompleted)
 			equal(t, "id", found.CallID, ids[0])
@@ -57,7 +57,7 @@ func TestRecordedMessagesEndAsTheirNamesSay(t *testing.T) {
 func TestBatchOfThreeIsAnsweredInCallOrder(t *testing.T) {
 	caller := shared.bakery(t)
 	text, ids := message(t, "batch_of_three")
-	result := end(t, begin(t, caller, callgate.TurnRequest{SessionID: "go-batch", OpenAIMessage: text}))
+	result := end(t, begin(t, caller, callgate.TurnRequest{SessionID: id(t, "go-batch"), OpenAIMessage: text}))
 	var found []string
 	for _, item := range result.Results {
 		found = append(found, item.CallID)
@@ -71,7 +71,7 @@ func TestBatchOfThreeIsAnsweredInCallOrder(t *testing.T) {
 func TestStopFlagEndsTheLoopAndTheRun(t *testing.T) {
 	caller := shared.bakery(t)
 	text, _ := message(t, "stop_flag")
-	asked := callgate.TurnRequest{SessionID: "go-stop", RunID: "go-stop-run", OpenAIMessage: text}
+	asked := callgate.TurnRequest{SessionID: id(t, "go-stop"), RunID: id(t, "go-stop-run"), OpenAIMessage: text}
 	result := end(t, begin(t, caller, asked))
 	equal(t, "stop", result.Stop, true)
 	equal(t, "reason", result.StopReason, "tool")
@@ -80,7 +80,7 @@ func TestStopFlagEndsTheLoopAndTheRun(t *testing.T) {
 	if !errors.Is(err, callgate.ErrRunNotActive) {
 		t.Errorf("%v", err)
 	}
-	state, err := caller.GetRun(within(t), "go-stop", "go-stop-run")
+	state, err := caller.GetRun(within(t), id(t, "go-stop"), id(t, "go-stop-run"))
 	if err != nil || state.State != "completed" || state.Rounds != 1 {
 		t.Errorf("%+v, %v", state, err)
 	}
@@ -91,7 +91,7 @@ func TestCancelledContextCancelsTheTurnAndStopsTheTool(t *testing.T) {
 	text, _ := message(t, "slow_call")
 	ctx, cancel := context.WithCancelCause(within(t))
 	defer cancel(nil)
-	turn, err := caller.RunTurn(ctx, callgate.TurnRequest{SessionID: "go-cancel", TurnID: "go-cancel-1", OpenAIMessage: text})
+	turn, err := caller.RunTurn(ctx, callgate.TurnRequest{SessionID: id(t, "go-cancel"), TurnID: id(t, "go-cancel-1"), OpenAIMessage: text})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestCancelledContextCancelsTheTurnAndStopsTheTool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	attached, err := caller.AttachTurn(within(t), callgate.AttachRequest{TurnID: "go-cancel-1", SessionID: "go-cancel"})
+	attached, err := caller.AttachTurn(within(t), callgate.AttachRequest{TurnID: id(t, "go-cancel-1"), SessionID: id(t, "go-cancel")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestCancelledContextCancelsTheTurnAndStopsTheTool(t *testing.T) {
 
 func TestOneCancelledCallHasItsResultAndTheTurnGoesOn(t *testing.T) {
 	caller := shared.bakery(t)
-	turn := begin(t, caller, callgate.TurnRequest{SessionID: "go-cancel-call", Calls: []callgate.ToolCall{
+	turn := begin(t, caller, callgate.TurnRequest{SessionID: id(t, "go-cancel-call"), Calls: []callgate.ToolCall{
 		call("slow", "proof_dough", map[string]any{"seconds": 60}), call("quick", "find_record", `{"index":0}`),
 	}})
 	asked := false
@@ -157,7 +157,7 @@ func TestIgnoredCancellationEndsWithAnUnknownEffect(t *testing.T) {
 			return "late", nil
 		}, callgate.WithRisk(callgate.Safe)),
 	})
-	turn := begin(t, executor, callgate.TurnRequest{SessionID: "go-deaf", Calls: []callgate.ToolCall{call("a", "deaf", nil)}})
+	turn := begin(t, executor, callgate.TurnRequest{SessionID: id(t, "go-deaf"), Calls: []callgate.ToolCall{call("a", "deaf", nil)}})
 	<-began
 	_, err := executor.CancelCall(within(t), callgate.CancelRequest{TurnID: turn.ID(), CallID: "a", Grace: 50 * time.Millisecond})
 	if err != nil {
@@ -172,7 +172,7 @@ func TestIgnoredCancellationEndsWithAnUnknownEffect(t *testing.T) {
 func TestEventsProgressAndOutputArrive(t *testing.T) {
 	caller := shared.bakery(t)
 	turn := begin(t, caller, callgate.TurnRequest{
-		SessionID: "go-events", Calls: []callgate.ToolCall{call("c", "bake_batch", map[string]int{"count": 3})}, Output: true,
+		SessionID: id(t, "go-events"), Calls: []callgate.ToolCall{call("c", "bake_batch", map[string]int{"count": 3})}, Output: true,
 	})
 	var kept []uint64
 	var states []callgate.CallState
@@ -218,7 +218,7 @@ func TestIntegersBeyond2To53PassDigitForDigit(t *testing.T) {
 		}, callgate.WithRisk(callgate.Safe)),
 	})
 	text := `{"n":9007199254740993,"other":123456789012345678901234567890}`
-	result := run(t, executor, "go-numbers", call("c", "echo", text))
+	result := run(t, executor, id(t, "go-numbers"), call("c", "echo", text))
 	equal(t, "structured", string(result.Call("c").Structured), text)
 }
 
@@ -236,7 +236,7 @@ func TestSchemaBeyondCoreIsRegisteredAndChecked(t *testing.T) {
 			return fmt.Sprintf("%d g of %s", in.Grams, in.Flour), nil
 		}, callgate.WithRisk(callgate.Safe)),
 	})
-	result := run(t, executor, "go-schemas",
+	result := run(t, executor, id(t, "go-schemas"),
 		call("good", "choose", `{"flour":"rye","grams":5}`),
 		call("enum", "choose", `{"flour":"sand","grams":5}`),
 		call("range", "choose", `{"flour":"rye","grams":0}`))
@@ -256,7 +256,7 @@ func TestToolsComeAndGoWhileConnected(t *testing.T) {
 	if err != nil || len(answers) != 1 || !answers[0].Active {
 		t.Fatalf("%+v, %v", answers, err)
 	}
-	equal(t, "text", run(t, executor, "go-dynamic", call("a", "late", nil)).Call("a").Text(), "late")
+	equal(t, "text", run(t, executor, id(t, "go-dynamic"), call("a", "late", nil)).Call("a").Text(), "late")
 	info, err := executor.GetTool(within(t), "late")
 	if err != nil || info.Owner != "dynamic" {
 		t.Errorf("%+v, %v", info, err)
@@ -264,7 +264,7 @@ func TestToolsComeAndGoWhileConnected(t *testing.T) {
 	if _, err := executor.UpdateTools(within(t), nil, "late"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "gone", code(run(t, executor, "go-dynamic", call("b", "late", nil)).Call("b")), "tool_not_found")
+	equal(t, "gone", code(run(t, executor, id(t, "go-dynamic"), call("b", "late", nil)).Call("b")), "tool_not_found")
 }
 
 func TestSameTurnIDAttachesAndRunsNothingTwice(t *testing.T) {
@@ -275,7 +275,7 @@ func TestSameTurnIDAttachesAndRunsNothingTwice(t *testing.T) {
 			return runs, nil
 		}, callgate.WithRisk(callgate.Safe)),
 	})
-	asked := callgate.TurnRequest{SessionID: "go-twice", TurnID: "go-twice-1", Calls: []callgate.ToolCall{call("c", "count", nil)}}
+	asked := callgate.TurnRequest{SessionID: id(t, "go-twice"), TurnID: id(t, "go-twice-1"), Calls: []callgate.ToolCall{call("c", "count", nil)}}
 	for range 2 {
 		equal(t, "stream", end(t, begin(t, executor, asked)).Call("c").Text(), "1")
 	}
@@ -286,7 +286,7 @@ func TestSameTurnIDAttachesAndRunsNothingTwice(t *testing.T) {
 
 func TestRefusalsHaveTheirKinds(t *testing.T) {
 	caller := shared.client(t)
-	turn := begin(t, caller, callgate.TurnRequest{SessionID: "go-refused", Calls: []callgate.ToolCall{call("a", "x", nil), call("a", "x", nil)}})
+	turn := begin(t, caller, callgate.TurnRequest{SessionID: id(t, "go-refused"), Calls: []callgate.ToolCall{call("a", "x", nil), call("a", "x", nil)}})
 	_, err := turn.Wait()
 	var refused *callgate.Error
 	if !errors.As(err, &refused) || !errors.Is(err, callgate.ErrInvalidRequest) || refused.Code != "call_id_duplicate" {
@@ -329,7 +329,7 @@ func TestSidecarTellsAboutItself(t *testing.T) {
 	}
 	text, _ := message(t, "good_call")
 	result := end(t, begin(t, caller, callgate.TurnRequest{
-		SessionID: "go-export", OpenAIMessage: text, ToolSnapshotID: exported.SnapshotID,
+		SessionID: id(t, "go-export"), OpenAIMessage: text, ToolSnapshotID: exported.SnapshotID,
 	}))
 	equal(t, "error", one(t, result).IsError, false)
 }
