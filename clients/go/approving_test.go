@@ -128,6 +128,21 @@ func TestSecondDecisionGetsTheWinnerAndAWrongDigestChangesNothing(t *testing.T) 
 	end(t, turn)
 }
 
+func TestSameChoiceWithAnotherAnswerIsAConflict(t *testing.T) {
+	d := newDesk(t)
+	turn, approval := d.ask("edited")
+	for at, wanted := range []callgate.DecisionStatus{callgate.DecisionTaken, callgate.DecisionRepeated, callgate.DecisionConflict} {
+		outcomes, err := d.approvals.Decide(patient(t), &callgate.ApprovalDecision{
+			Approval: approval.Ref(), Choice: callgate.ChooseEdit, Arguments: map[string]int{"a": at / 2}, Message: fmt.Sprint(at),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "status", outcomes[0].Status, wanted)
+	}
+	end(t, turn)
+}
+
 func TestSeveralDecisionsStandOnTheirOwnAndGoInPieces(t *testing.T) {
 	d := newDesk(t)
 	var decisions []*callgate.ApprovalDecision

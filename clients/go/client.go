@@ -19,7 +19,8 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// Client is a connection to the sidecar, for tools, for turns, or for both. For any goroutine.
+// Client is a connection to the sidecar, for tools, for turns, or for both, and for hooks beside them. For
+// any goroutine.
 type Client struct {
 	// Services are what handlers may be given.
 	Services *Services
@@ -35,6 +36,8 @@ type Client struct {
 	registrations map[string]Registration
 	refused       []Registration
 	stream        *executorStream
+	hooks         *Hooks
+	hooksSealed   bool
 	closed        chan struct{}
 	closing       bool
 }
@@ -164,9 +167,17 @@ func (c *Client) State() State {
 	return StateIdle
 }
 
-// Start begins to connect, and returns at once. Without tools and without a name of an executor there
-// is nothing to begin. Fails if there are tools and no name, or the client is closed.
+// Start begins to connect, and returns at once. Without tools, hooks and a name of an executor there is
+// nothing to begin. Fails if there are tools and no name, with what is wrong with a hook, or if the client
+// is closed.
 func (c *Client) Start() error {
+	if err := c.startTools(); err != nil {
+		return err
+	}
+	return c.startHooks()
+}
+
+func (c *Client) startTools() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -229,11 +240,11 @@ func (c *Client) refusal() error {
 	return made
 }
 
-// WaitReady starts the client and returns when tools can be called, or, without tools, when the
-// sidecar serves.
+// WaitReady starts the client and returns when hooks are asked and tools can be called, or, without
+// either, when the sidecar serves.
 //
-// Fails when ctx is done, with ErrRegistrationRefused where that is strict, or with what no other try
-// can help.
+// Fails when ctx is done, with ErrRegistrationRefused where that is strict, if a hook was refused, or with
+// what no other try can help.
 func (c *Client) WaitReady(ctx context.Context) error {
 	if err := c.Start(); err != nil {
 		return err
@@ -241,7 +252,13 @@ func (c *Client) WaitReady(ctx context.Context) error {
 	c.mu.Lock()
 	stream := c.stream
 	c.mu.Unlock()
+	if err := c.waitHooks(ctx); err != nil {
+		return err
+	}
 	if stream == nil {
+		if c.ownHooks() != nil {
+			return nil
+		}
 		return c.waitServing(ctx)
 	}
 	select {
@@ -282,7 +299,7 @@ func (c *Client) waitServing(ctx context.Context) error {
 	}
 }
 
-// Serve runs tools until ctx is done, then drains as Close does, for the time of WithDrainTimeout.
+// Serve runs tools and hooks until ctx is done, then drains as Close does, for the time of WithDrainTimeout.
 //
 // Fails with ErrRegistrationRefused where that is strict, or with what no other try can help, e.g.
 // ErrSuperseded.
@@ -293,17 +310,24 @@ func (c *Client) Serve(ctx context.Context) error {
 	c.mu.Lock()
 	stream := c.stream
 	c.mu.Unlock()
-	if stream == nil {
-		return invalid("a client without tools has nothing to serve")
+	hooksEnded, hooksEnd := c.hooksEnded()
+	var ended chan struct{}
+	if stream != nil {
+		ended = stream.ended
+	} else if hooksEnded == nil {
+		return invalid("a client without tools and hooks has nothing to serve")
 	}
+	var failure error
 	select {
 	case <-ctx.Done():
 		return c.drainAndClose()
 	case <-c.closed:
 		return nil
-	case <-stream.ended:
+	case <-hooksEnded:
+		failure = hooksEnd()
+	case <-ended:
+		failure = c.endOf(stream)
 	}
-	failure := c.endOf(stream)
 	_ = c.drainAndClose()
 	if errors.Is(failure, ErrClosed) {
 		return nil
@@ -366,7 +390,8 @@ func (c *Client) Close(ctx context.Context) error {
 		<-stream.ended
 		late.Stop()
 	}
-	// Until here a handler that finishes may still use the client.
+	// Until here a handler that finishes may still use the client, and its calls are still asked about.
+	c.closeHooks()
 	c.background.close()
 	c.mux.close()
 	c.shared.close()

@@ -22,6 +22,9 @@ func (c *Client) RunTurn(ctx context.Context, asked TurnRequest) (*Turn, error) 
 	if asked.TurnID == "" {
 		asked.TurnID = newID()
 	}
+	if err := c.checkHooks(); err != nil {
+		return nil, err
+	}
 	request, err := runRequest(asked)
 	if err != nil {
 		return nil, err

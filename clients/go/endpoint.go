@@ -76,10 +76,15 @@ func resolveControlEndpoint(argument string, env environment) (endpoint, error) 
 	if text == "" {
 		text = defaultEndpoint(env)
 	}
+	return parseEndpoint(controlBeside(text))
+}
+
+// controlBeside is where the sidecar of that endpoint serves approvers and hooks, as far as its name tells.
+func controlBeside(text string) string {
 	if strings.HasPrefix(text, "unix://") && strings.HasSuffix(text, "/"+socketName) {
-		text = strings.TrimSuffix(text, socketName) + controlName
+		return strings.TrimSuffix(text, socketName) + controlName
 	}
-	return parseEndpoint(text)
+	return text
 }
 
 func parseEndpoint(text string) (endpoint, error) {

@@ -163,9 +163,9 @@ func ExampleHooks() {
 			}
 			return nil, nil
 		})
-		hooks.After("done", func(ctx context.Context, asked *callgate.HookInput) (*callgate.After, error) {
+		hooks.After("done", func(ctx context.Context, asked *callgate.HookInput) (callgate.AfterAnswer, error) {
 			if asked.ToolName == "finish" {
-				return &callgate.After{Says: callgate.AfterStop}, nil
+				return callgate.After{Says: callgate.AfterStop}, nil
 			}
 			return nil, nil
 		})
@@ -215,6 +215,25 @@ func TestFindRecord(t *testing.T) {
 	result := callgatetest.CallTool(t.Context(), findRecord, nil, map[string]int{"index": 99})
 	if result.Error == nil || result.Error.Code != "record_not_found" {
 		t.Error(result)
+	}
+}
+
+var hooks = func() *callgate.Hooks {
+	made, err := callgate.NewHooks(callgate.WithEndpoint("unix:///none"))
+	if err != nil {
+		panic(err)
+	}
+	made.Before("no-secrets", func(context.Context, *callgate.HookInput) (callgate.BeforeAnswer, error) {
+		return callgate.Before{Says: callgate.BeforeDeny}, nil
+	})
+	return made
+}()
+
+func TestMyHooks(t *testing.T) {
+	secret := callgate.HookInput{HookID: "no-secrets", Point: callgate.PointBeforeToolCall, ToolArgs: []byte(`{"path":".env"}`)}
+	said, err := callgatetest.AskHook(t.Context(), hooks, secret)
+	if err != nil || said.(callgate.Before).Says != callgate.BeforeDeny {
+		t.Error(said, err)
 	}
 }
 

@@ -188,9 +188,7 @@ func TestOutputBeyondItsCreditIsDroppedAndCounted(t *testing.T) {
 	s.Executors.SendAll(&pb.ConnectResponse{Body: &pb.ConnectResponse_OutputCredit{OutputCredit: &pb.OutputCredit{
 		Execution: x.Request.GetExecution(), AddedBytes: 8,
 	}}})
-	// The pong says that the credit before it was taken.
-	s.Executors.SendAll(&pb.ConnectResponse{Body: &pb.ConnectResponse_Ping{Ping: &pb.Ping{Nonce: 1}}})
-	s.until(func() bool { return s.Executors.Owner("print").Stream.Pongs == 1 })
+	s.taken("print")
 	close(gate.open)
 	equal(t, "taken", text(s.result(x).GetResult()), "6")
 	printed := ""
@@ -293,8 +291,7 @@ func TestExecutionThatTheSidecarDoesNotKnowIsMuted(t *testing.T) {
 	s.Executors.SendAll(&pb.ConnectResponse{Body: &pb.ConnectResponse_Notice{Notice: &pb.Notice{
 		Code: "execution_unknown", About: x.Request.GetExecution().GetExecutionId(),
 	}}})
-	s.Executors.SendAll(&pb.ConnectResponse{Body: &pb.ConnectResponse_Ping{Ping: &pb.Ping{}}})
-	s.until(func() bool { return s.Executors.Owner("talk").Stream.Pongs == 1 })
+	s.taken("talk")
 	close(gate.open)
 	equal(t, "taken", text(s.result(x).GetResult()), "0")
 }

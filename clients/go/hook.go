@@ -184,6 +184,9 @@ type Injected struct {
 	Role string
 }
 
+// An AfterAnswer is an After or an AfterOutput.
+type AfterAnswer interface{ after() After }
+
 // After is what a hook says after a call. An empty Says is AfterProceed.
 type After struct {
 	Says AfterAction
@@ -197,6 +200,22 @@ type After struct {
 	Suppress bool
 	// Reason is for people, with stop and abort.
 	Reason string
+}
+
+func (a After) after() After { return a }
+
+// AfterOutput is what a hook says after a call, field by field. A nil one, and an empty one, change nothing.
+type AfterOutput struct {
+	// ModifiedResult takes the place of the tool's: anything that a handler could return. Nil: unchanged.
+	ModifiedResult any `json:"modifiedResult,omitempty"`
+	// AdditionalContext is for the conversation, at most 10 000 characters.
+	AdditionalContext string `json:"additionalContext,omitempty"`
+	// SuppressOutput: the model sees a placeholder in place of the result.
+	SuppressOutput bool `json:"suppressOutput,omitempty"`
+}
+
+func (o AfterOutput) after() After {
+	return After{Result: o.ModifiedResult, Context: o.AdditionalContext, Suppress: o.SuppressOutput}
 }
 
 // An ApprovalAction is what a hook decides about an approval that begins to wait.
@@ -252,7 +271,7 @@ type (
 	// BeforeHook is asked before a call. A nil answer is BeforeProceed.
 	BeforeHook func(ctx context.Context, asked *HookInput) (BeforeAnswer, error)
 	// AfterHook is asked after a call. A nil answer is AfterProceed.
-	AfterHook func(ctx context.Context, asked *HookInput) (*After, error)
+	AfterHook func(ctx context.Context, asked *HookInput) (AfterAnswer, error)
 	// ApprovalHook is asked about an approval that begins to wait.
 	ApprovalHook func(ctx context.Context, asked *HookInput) (ApprovalAnswer, error)
 	// LoopHook is asked whether a run is in a loop.

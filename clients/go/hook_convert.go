@@ -103,7 +103,7 @@ func verdictMessage(id string, asked *HookInput, said any) (*pb.HookVerdict, err
 			return nil, err
 		}
 		made.Verdict = &pb.HookVerdict_Before{Before: before}
-	case *After:
+	case After:
 		after, err := afterMessage(said)
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func beforeMessage(said Before) (*pb.BeforeVerdict, error) {
 	}, nil
 }
 
-func afterMessage(said *After) (*pb.AfterVerdict, error) {
+func afterMessage(said After) (*pb.AfterVerdict, error) {
 	action := enumNumber(pb.AfterAction(0), AfterAction(textOr(string(said.Says), string(AfterProceed))))
 	if action == 0 {
 		return nil, fmt.Errorf("there is no answer %q after a call", said.Says)

@@ -252,11 +252,17 @@ func (s *hookStream) read(ctx context.Context, stream pb.HookService_ConnectHook
 
 // take begins to answer one question.
 func (s *hookStream) take(ctx context.Context, out *outbox[*pb.ConnectHookRequest], invocation *pb.HookInvocation) {
-	within, cancel := context.WithCancel(ctx)
-	if span := invocation.GetTimeoutMs(); span > 0 {
-		within, cancel = context.WithTimeout(ctx, time.Duration(span)*time.Millisecond)
-	}
 	id := invocation.GetInvocationId()
+	within, cancel, more := timed(ctx, time.Duration(invocation.GetTimeoutMs())*time.Millisecond)
+	within = context.WithValue(within, moreTimeKey{}, func(extra time.Duration) bool {
+		granted := more(extra)
+		if granted {
+			out.say(&pb.ConnectHookRequest{Body: &pb.ConnectHookRequest_NeedMoreTime{
+				NeedMoreTime: &pb.NeedMoreTime{InvocationId: id, ExtraMs: milliseconds(extra)},
+			}})
+		}
+		return granted
+	})
 	s.mu.Lock()
 	s.asked[id] = cancel
 	s.mu.Unlock()
@@ -281,6 +287,40 @@ func (s *hookStream) take(ctx context.Context, out *outbox[*pb.ConnectHookReques
 		}
 		verdict = said
 	})
+}
+
+type moreTimeKey struct{}
+
+// NeedMoreTime asks for more time for the question that a hook is being asked, once, before its time is
+// over. More than the hook's own timeout again is cut to that. False: it is too late, was asked before, or
+// nobody waits for the answer.
+func NeedMoreTime(ctx context.Context, extra time.Duration) bool {
+	more, ok := ctx.Value(moreTimeKey{}).(func(time.Duration) bool)
+	return ok && more(extra)
+}
+
+// timed is a context that ends after a span, and a way to let it end later, once. Zero: it has no end.
+func timed(ctx context.Context, span time.Duration) (within context.Context, cancel func(), more func(time.Duration) bool) {
+	within, stop := context.WithCancelCause(ctx)
+	if span == 0 {
+		return within, func() { stop(nil) }, func(time.Duration) bool { return false }
+	}
+	end := time.Now().Add(span)
+	timer := time.AfterFunc(span, func() { stop(context.DeadlineExceeded) })
+	var once sync.Once
+	cancel = func() {
+		timer.Stop()
+		stop(nil)
+	}
+	more = func(extra time.Duration) (granted bool) {
+		once.Do(func() {
+			if granted = within.Err() == nil && timer.Stop(); granted {
+				timer.Reset(time.Until(end) + min(extra, span))
+			}
+		})
+		return granted
+	}
+	return within, cancel, more
 }
 
 // answer is what the function says.

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
+	"time"
 
 	callgate "callgate.invalid/clients/go"
+	"callgate.invalid/clients/go/callgatetest"
 	"callgate.invalid/clients/go/internal/pb"
 )
 
@@ -129,6 +132,31 @@ func TestAnswerThatIsNoLongerWantedIsNotSentAndItsContextEnds(t *testing.T) {
 	equal(t, "first", s.Hooks.Verdicts[0].GetInvocationId(), "quick")
 }
 
+func TestAHookThatAsksForMoreTimeHasItOnce(t *testing.T) {
+	s := newSide(t)
+	granted := make(chan bool, 2)
+	spans := make(chan time.Duration, 1)
+	s.hooks(func(h *callgate.Hooks) {
+		h.Before("slow", func(ctx context.Context, _ *callgate.HookInput) (callgate.BeforeAnswer, error) {
+			before := time.Now()
+			granted <- callgate.NeedMoreTime(ctx, time.Hour)
+			granted <- callgate.NeedMoreTime(ctx, time.Hour)
+			<-ctx.Done()
+			spans <- time.Since(before)
+			return nil, context.Cause(ctx)
+		})
+	})
+	s.Hooks.Send(invocation("slow", "slow", pb.HookPoint_HOOK_POINT_BEFORE_TOOL_CALL, 300))
+	equal(t, "first", <-granted, true)
+	equal(t, "second", <-granted, false)
+	if span := <-spans; span < 350*time.Millisecond || span > 10*time.Second {
+		t.Errorf("it had %v", span)
+	}
+	s.until(func() bool { return len(s.Hooks.More) == 1 && len(s.Hooks.Verdicts) == 1 })
+	equal(t, "asked", s.Hooks.More[0].GetInvocationId(), "slow")
+	equal(t, "elsewhere", callgate.NeedMoreTime(context.Background(), time.Second), false)
+}
+
 func TestHooksComeBackAndLeaveInOrder(t *testing.T) {
 	s := newSide(t)
 	s.Hooks.Timing = &pb.StreamTiming{PingIntervalMs: 20, PingMisses: 2}
@@ -149,6 +177,110 @@ func TestHooksComeBackAndLeaveInOrder(t *testing.T) {
 	_ = hooks.Close()
 	s.until(func() bool { return s.Hooks.Closed == 1 })
 	isKind(t, hooks.Start(), callgate.ErrClosed)
+}
+
+func TestClientHasHooksOfItsOwn(t *testing.T) {
+	s := newSide(t)
+	client := s.client(callgate.WithExecutor("test"))
+	if err := client.Add(plain("any", func(context.Context) (string, error) { return "", nil })); err != nil {
+		t.Fatal(err)
+	}
+	none := func(context.Context, *callgate.HookInput) (callgate.BeforeAnswer, error) { return nil, nil }
+	client.Hooks().Before("own", none)
+	_, err := client.RunTurn(patient(t), callgate.TurnRequest{SessionID: "s"})
+	equal(t, "early", isKind(t, err, callgate.ErrConflict).Code, "client_not_started")
+	if err := client.WaitReady(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	s.Do(func() {
+		equal(t, "hooks", s.Hooks.Connected() && s.Hooks.Hellos[0].GetHooks()[0].GetHookId() == "own", true)
+	})
+	end(t, begin(t, client, callgate.TurnRequest{Calls: calls("any")}))
+	served := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { served <- client.Serve(ctx) }()
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	s.until(func() bool { return s.Hooks.Closed == 1 })
+
+	alone := s.client()
+	alone.Hooks().Before("alone", none)
+	if err := alone.WaitReady(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	late := s.client()
+	if err := late.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late.Hooks().Before("late", none)
+	isKind(t, late.Hooks().Start(), callgate.ErrDefinition)
+}
+
+// everything is a hook of every point.
+type everything struct{ audit }
+
+type audit struct{}
+
+func (audit) BeforeToolCall(context.Context, *callgate.HookInput) (callgate.BeforeAnswer, error) {
+	return (*callgate.Before)(nil), nil
+}
+
+func (audit) AfterToolCall(context.Context, *callgate.HookInput) (callgate.AfterAnswer, error) {
+	return &callgate.AfterOutput{ModifiedResult: "polished", AdditionalContext: "c", SuppressOutput: true}, nil
+}
+
+func (everything) AfterToolFailure(context.Context, *callgate.HookInput) (callgate.AfterAnswer, error) {
+	return (*callgate.AfterOutput)(nil), nil
+}
+
+func (everything) ApprovalRequested(_ context.Context, asked *callgate.HookInput) (callgate.ApprovalAnswer, error) {
+	if asked.Approval.Tool == "read_mail" {
+		return callgate.ApprovalAnswer{Says: callgate.ApprovalApprove}, nil
+	}
+	return callgate.ApprovalAnswer{}, nil
+}
+
+func (everything) LoopDiagnose(_ context.Context, asked *callgate.HookInput) (callgate.LoopAnswer, error) {
+	return callgate.LoopAnswer{IsLoop: asked.Run.Rounds > 50, Reason: "nothing new", Confidence: 0.9}, nil
+}
+
+func (everything) TurnStarted(context.Context, *callgate.HookInput)   {}
+func (everything) TurnFinished(context.Context, *callgate.HookInput)  {}
+func (everything) LoopSuspected(context.Context, *callgate.HookInput) {}
+
+func TestAnObjectIsAHookOfEveryPointThatItHasAMethodFor(t *testing.T) {
+	s := newSide(t)
+	hooks := s.hooks(func(h *callgate.Hooks) {
+		h.Add("all", everything{})
+		h.Add("audit", audit{})
+	})
+	points := func(at int) string { return fmt.Sprint(s.Hooks.Hellos[0].GetHooks()[at].GetPoints()) }
+	s.Do(func() {
+		equal(t, "all", points(0), "[HOOK_POINT_BEFORE_TOOL_CALL HOOK_POINT_AFTER_TOOL_CALL HOOK_POINT_AFTER_TOOL_FAILURE "+
+			"HOOK_POINT_APPROVAL_REQUESTED HOOK_POINT_TURN_STARTED HOOK_POINT_TURN_FINISHED HOOK_POINT_LOOP_SUSPECTED HOOK_POINT_LOOP_DIAGNOSE]")
+		equal(t, "audit", points(1), "[HOOK_POINT_BEFORE_TOOL_CALL HOOK_POINT_AFTER_TOOL_CALL]")
+	})
+	for _, c := range []struct {
+		asked  callgate.HookInput
+		wanted any
+	}{
+		{callgate.HookInput{HookID: "audit", Point: callgate.PointBeforeToolCall}, callgate.Before{}},
+		{callgate.HookInput{HookID: "all", Point: callgate.PointAfterToolCall}, callgate.After{Result: "polished", Context: "c", Suppress: true}},
+		{callgate.HookInput{Point: callgate.PointAfterToolFailure}, callgate.After{}},
+		{callgate.HookInput{Point: callgate.PointApprovalRequested, Approval: &callgate.Approval{Tool: "read_mail"}}, callgate.ApprovalAnswer{Says: "approve"}},
+		{callgate.HookInput{Point: callgate.PointApprovalRequested, Approval: &callgate.Approval{}}, callgate.ApprovalAnswer{}},
+		{callgate.HookInput{Point: callgate.PointLoopDiagnose, Run: callgate.Run{Rounds: 51}}, callgate.LoopAnswer{IsLoop: true, Reason: "nothing new", Confidence: 0.9}},
+		{callgate.HookInput{Point: callgate.PointTurnStarted}, nil},
+	} {
+		found, err := callgatetest.AskHook(patient(t), hooks, c.asked)
+		if err != nil || !reflect.DeepEqual(found, c.wanted) {
+			t.Errorf("%+v: %+v, %v", c.asked.Point, found, err)
+		}
+	}
+	_, err := callgatetest.AskHook(patient(t), hooks, callgate.HookInput{Point: callgate.PointBeforeToolCall})
+	isKind(t, err, callgate.ErrNotFound)
 }
 
 func TestHookThatCannotBeIsRefusedWhereItIsStarted(t *testing.T) {

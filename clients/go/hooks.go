@@ -26,7 +26,9 @@ type Hooks struct {
 	handlers map[string]map[HookPoint]hookFunc
 	problem  error
 	stream   *hookStream
-	closed   bool
+	// Takes no more hooks: whoever owns these has started without them.
+	sealed bool
+	closed bool
 }
 
 // hookFunc runs one function of the user's, and says what it answered.
@@ -65,16 +67,12 @@ func (h *Hooks) After(id string, function AfterHook, given ...HookOption) {
 
 // ApprovalRequested asks the function about every approval that begins to wait.
 func (h *Hooks) ApprovalRequested(id string, function ApprovalHook, given ...HookOption) {
-	h.add(id, []HookPoint{PointApprovalRequested}, func(ctx context.Context, asked *HookInput) (any, error) {
-		return function(ctx, asked)
-	}, given)
+	h.add(id, []HookPoint{PointApprovalRequested}, approvalFunc(function), given)
 }
 
 // LoopDiagnose asks the function whether a run is in a loop.
 func (h *Hooks) LoopDiagnose(id string, function LoopHook, given ...HookOption) {
-	h.add(id, []HookPoint{PointLoopDiagnose}, func(ctx context.Context, asked *HookInput) (any, error) {
-		return function(ctx, asked)
-	}, given)
+	h.add(id, []HookPoint{PointLoopDiagnose}, loopFunc(function), given)
 }
 
 // TurnStarted tells the function of every turn that begins.
@@ -90,72 +88,6 @@ func (h *Hooks) TurnFinished(id string, function Observer, given ...HookOption) 
 // LoopSuspected tells the function of every hit of the loop detector.
 func (h *Hooks) LoopSuspected(id string, function Observer, given ...HookOption) {
 	h.add(id, []HookPoint{PointLoopSuspected}, observerFunc(function), given)
-}
-
-// A hook as an object has one or more of these methods.
-type (
-	// BeforeToolCaller is asked before calls.
-	BeforeToolCaller interface {
-		BeforeToolCall(ctx context.Context, asked *HookInput) (BeforeAnswer, error)
-	}
-	// AfterToolCaller is asked after calls that succeeded.
-	AfterToolCaller interface {
-		AfterToolCall(ctx context.Context, asked *HookInput) (*After, error)
-	}
-	// AfterToolFailer is asked after calls that the executor answered with an error.
-	AfterToolFailer interface {
-		AfterToolFailure(ctx context.Context, asked *HookInput) (*After, error)
-	}
-)
-
-// Add makes one hook of an object that is a BeforeToolCaller, an AfterToolCaller or an AfterToolFailer,
-// or several of them.
-func (h *Hooks) Add(id string, object any, given ...HookOption) {
-	handlers := map[HookPoint]hookFunc{}
-	var points []HookPoint
-	if hook, ok := object.(BeforeToolCaller); ok {
-		points, handlers[PointBeforeToolCall] = append(points, PointBeforeToolCall), beforeFunc(hook.BeforeToolCall)
-	}
-	if hook, ok := object.(AfterToolCaller); ok {
-		points, handlers[PointAfterToolCall] = append(points, PointAfterToolCall), afterFunc(hook.AfterToolCall)
-	}
-	if hook, ok := object.(AfterToolFailer); ok {
-		points, handlers[PointAfterToolFailure] = append(points, PointAfterToolFailure), afterFunc(hook.AfterToolFailure)
-	}
-	h.addAll(id, points, handlers, given)
-}
-
-func beforeFunc(function BeforeHook) hookFunc {
-	return func(ctx context.Context, asked *HookInput) (any, error) {
-		answer, err := function(ctx, asked)
-		if err != nil {
-			return nil, err
-		}
-		if output, isPointer := answer.(*HookOutput); answer == nil || (isPointer && output == nil) {
-			return Before{}, nil
-		}
-		if said, isPointer := answer.(*Before); isPointer && said == nil {
-			return Before{}, nil
-		}
-		return answer.before(), nil
-	}
-}
-
-func afterFunc(function AfterHook) hookFunc {
-	return func(ctx context.Context, asked *HookInput) (any, error) {
-		answer, err := function(ctx, asked)
-		if err != nil || answer != nil {
-			return answer, err
-		}
-		return &After{}, nil
-	}
-}
-
-func observerFunc(function Observer) hookFunc {
-	return func(ctx context.Context, told *HookInput) (any, error) {
-		function(ctx, told)
-		return nil, nil
-	}
 }
 
 func (h *Hooks) add(id string, points []HookPoint, function hookFunc, given []HookOption) {
@@ -180,7 +112,7 @@ func (h *Hooks) addAll(id string, points []HookPoint, handlers map[HookPoint]hoo
 	defer h.mu.Unlock()
 	problem := ""
 	switch {
-	case h.stream != nil:
+	case h.stream != nil || h.sealed:
 		problem = "the hooks have started"
 	case len(spec.points) == 0:
 		problem = "it has no point at which it is asked"

@@ -89,6 +89,18 @@ func (s *side) result(x *fake.Execution) *pb.ExecuteResult {
 	return x.Results[0]
 }
 
+// taken returns once the executor of a tool has taken everything that was sent to it.
+func (s *side) taken(tool string) {
+	s.t.Helper()
+	stream, before := (*fake.ExecutorStream)(nil), 0
+	s.Do(func() {
+		stream = s.Executors.Owner(tool).Stream
+		before = stream.Pongs
+	})
+	s.Executors.SendAll(&pb.ConnectResponse{Body: &pb.ConnectResponse_Ping{Ping: &pb.Ping{}}})
+	s.until(func() bool { return stream.Pongs > before })
+}
+
 // answer runs a call to its end.
 func (s *side) answer(tool, arguments string) *pb.ToolResult {
 	s.t.Helper()

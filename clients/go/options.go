@@ -31,6 +31,8 @@ type options struct {
 	strict           bool
 	resolveFacts     bool
 	onState          func(State)
+	hooksEndpoint    string
+	hooksToken       string
 	env              environment
 }
 

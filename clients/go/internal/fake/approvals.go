@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"callgate.invalid/clients/go/internal/pb"
 )
@@ -189,7 +190,10 @@ func (a *Approvals) decide(decision *pb.ApprovalDecision) *pb.DecisionOutcome {
 	made.Approval = found.Message
 	if decided := found.Message.GetDecision(); decided != nil {
 		made.Status = pb.DecisionStatus_DECISION_STATUS_REPEATED
-		if decided.GetChoice() != decision.GetChoice() {
+		// Texts aside, the same answer is the same decision.
+		if decided.GetChoice() != decision.GetChoice() ||
+			!slices.Equal(decided.GetEditedArgumentsJson(), decision.GetEditedArgumentsJson()) ||
+			!proto.Equal(found.response, decision.GetResponse()) {
 			made.Status = pb.DecisionStatus_DECISION_STATUS_CONFLICT
 			made.Error = rpcError(Refusal(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_APPROVAL_ALREADY_DECIDED, "approval_already_decided"))
 		}

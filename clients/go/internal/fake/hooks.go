@@ -15,6 +15,7 @@ type Hooks struct {
 	*State
 	Hellos   []*pb.HookHello
 	Verdicts []*pb.HookVerdict
+	More     []*pb.NeedMoreTime
 	Pings    int
 	// Deaf answers no pings.
 	Deaf   bool
@@ -103,6 +104,8 @@ func (h *Hooks) take(message *pb.ConnectHookRequest, out chan *pb.ConnectHookRes
 	switch body := message.GetBody().(type) {
 	case *pb.ConnectHookRequest_Verdict:
 		h.Verdicts = append(h.Verdicts, body.Verdict)
+	case *pb.ConnectHookRequest_NeedMoreTime:
+		h.More = append(h.More, body.NeedMoreTime)
 	case *pb.ConnectHookRequest_Ping:
 		h.Pings++
 		if !h.Deaf {

@@ -136,14 +136,14 @@ func (a audit) BeforeToolCall(_ context.Context, asked *callgate.HookInput) (cal
 	return callgate.Before{}, nil
 }
 
-func (a audit) AfterToolCall(_ context.Context, asked *callgate.HookInput) (*callgate.After, error) {
+func (a audit) AfterToolCall(_ context.Context, asked *callgate.HookInput) (callgate.AfterAnswer, error) {
 	if asked.Result == nil {
 		return nil, errors.New("no result")
 	}
 	return &callgate.After{Says: callgate.AfterStop, Result: "polished", Messages: []callgate.Injected{{Text: "that will do"}}}, nil
 }
 
-func (a audit) AfterToolFailure(_ context.Context, asked *callgate.HookInput) (*callgate.After, error) {
+func (a audit) AfterToolFailure(_ context.Context, asked *callgate.HookInput) (callgate.AfterAnswer, error) {
 	a.failures <- asked.Result.Error.Code
 	return nil, nil
 }
