@@ -248,6 +248,43 @@ func TestTurnsApprovalsAndLoopsAreToldAndAnswered(t *testing.T) {
 	}
 }
 
+func TestClientHasHooksOfItsOwnAtTheSocketBeside(t *testing.T) {
+	mine := own(t)
+	client := mine.client(t, callgate.WithExecutor("tools"))
+	if err := client.Add(callgate.Tool("a", "Runs.", func(context.Context, struct{}) (string, error) { return "raw", nil },
+		callgate.WithRisk(callgate.Safe))); err != nil {
+		t.Fatal(err)
+	}
+	client.Hooks().After("polish", func(context.Context, *callgate.HookInput) (callgate.AfterAnswer, error) {
+		return callgate.AfterOutput{ModifiedResult: "polished"}, nil
+	})
+	if err := client.WaitReady(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "text", run(t, client, fresh(), call("c", "a", nil)).Call("c").Text(), "polished")
+}
+
+func TestAHookJudgesWhetherARunIsInALoop(t *testing.T) {
+	mine := own(t)
+	mine.setting("CALLGATE__LOOP__DIAGNOSIS__AFTER_ROUNDS=2", "CALLGATE__LOOP__DIAGNOSIS__EVERY_ROUNDS=1")
+	mine.restart(t, syscall.SIGTERM)
+	histories := make(chan string, 8)
+	mine.hooks(t, func(h *callgate.Hooks) {
+		h.LoopDiagnose("judge", func(_ context.Context, asked *callgate.HookInput) (callgate.LoopAnswer, error) {
+			histories <- string(asked.History)
+			return callgate.LoopAnswer{IsLoop: true, Reason: "nothing new", Confidence: 0.9}, nil
+		})
+	})
+	client := mine.client(t)
+	session := fresh()
+	var last *callgate.TurnResult
+	for rounds := 0; rounds < 4 && (last == nil || last.Outcome == callgate.TurnOutcomeCompleted); rounds++ {
+		last = end(t, begin(t, client, callgate.TurnRequest{SessionID: session, History: []string{"hello"}}))
+	}
+	equal(t, "outcome", last.Outcome, callgate.TurnOutcomeLoopDetected)
+	equal(t, "history", <-histories, `["hello"]`)
+}
+
 func TestHooksComeBackAfterTheSidecarDid(t *testing.T) {
 	mine := own(t)
 	asked := make(chan struct{}, 8)

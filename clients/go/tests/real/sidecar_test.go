@@ -57,7 +57,11 @@ type sidecar struct {
 	port    int
 	binary  string
 	process *exec.Cmd
+	more    []string
 }
+
+// setting adds to its environment, from the next start on.
+func (s *sidecar) setting(entries ...string) { s.more = append(s.more, entries...) }
 
 func newSidecar() (*sidecar, error) {
 	binary := os.Getenv("CALLGATE_BIN")
@@ -106,7 +110,7 @@ func (s *sidecar) environment() []string {
 			kept = append(kept, entry)
 		}
 	}
-	return append(kept,
+	return append(append(kept, s.more...),
 		"CALLGATE_DATA_DIR="+s.folder+"/d", "CALLGATE_SOCKET_DIR="+s.folder+"/s",
 		fmt.Sprintf("CALLGATE__SERVER__TCP=127.0.0.1:%d", s.port), "XDG_CONFIG_HOME="+s.folder+"/c")
 }
