@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -112,14 +113,13 @@ func fieldsOf(t reflect.Type) jsonFields {
 		return known.(jsonFields)
 	}
 	made := jsonFields{map[string]reflect.Type{}, map[string]bool{}}
-	for _, field := range reflect.VisibleFields(t) {
-		tag := field.Tag.Get("json")
-		name, _, _ := strings.Cut(tag, ",")
-		if tag == "-" || (!field.IsExported() && !field.Anonymous) || (field.Anonymous && name == "" && isStruct(field.Type)) {
+	visible := reflect.VisibleFields(t)
+	// Of two of one name the one that is less deep counts.
+	slices.SortStableFunc(visible, func(a, b reflect.StructField) int { return len(a.Index) - len(b.Index) })
+	for _, field := range visible {
+		name, isOwn := jsonName(t, field)
+		if !isOwn {
 			continue
-		}
-		if name == "" {
-			name = field.Name
 		}
 		if _, taken := made.exact[name]; !taken {
 			made.exact[name] = field.Type
@@ -129,6 +129,26 @@ func fieldsOf(t reflect.Type) jsonFields {
 	}
 	fieldCache.Store(t, made)
 	return made
+}
+
+// jsonName is the name of a field in the object of t, and whether it is one: not one that is left out, an
+// embedded struct whose fields stand for it, or a field of an embedded struct that has a name.
+func jsonName(t reflect.Type, field reflect.StructField) (string, bool) {
+	for depth := 1; depth < len(field.Index); depth++ {
+		around := t.FieldByIndex(field.Index[:depth])
+		if name, _, _ := strings.Cut(around.Tag.Get("json"), ","); name != "" {
+			return "", false
+		}
+	}
+	tag := field.Tag.Get("json")
+	name, _, _ := strings.Cut(tag, ",")
+	switch {
+	case tag == "-", !field.IsExported() && !field.Anonymous, field.Anonymous && name == "" && isStruct(field.Type):
+		return "", false
+	case name == "":
+		return field.Name, true
+	}
+	return name, true
 }
 
 func isStruct(t reflect.Type) bool {

@@ -160,6 +160,39 @@ func TestFieldsAreMatchedByTheirExactNamesOnly(t *testing.T) {
 	}
 }
 
+type around struct {
+	inner
+	Named inner `json:"named"`
+}
+
+type shadowing struct {
+	Under *shadowed `json:"under"`
+	shadowed
+	Path string `json:"path"`
+}
+
+type shadowed struct {
+	Path inner  `json:"path"`
+	Name string `json:"-"`
+}
+
+func TestFieldsOfEmbeddedStructsAreMatchedByTheirExactNames(t *testing.T) {
+	var into around
+	if err := decodeArguments([]byte(`{"Name":"a","name":"b","named":{"NAME":"c"},"Tags":["x"]}`), &into); err != nil {
+		t.Fatal(err)
+	}
+	if into.Name != "b" || into.Named.Name != "" || into.Tags != nil {
+		t.Errorf("%+v", into)
+	}
+	var deep shadowing
+	if err := decodeArguments([]byte(`{"path":"a","Path":"b","under":{"path":{"name":"c","Name":"d"}}}`), &deep); err != nil {
+		t.Fatal(err)
+	}
+	if deep.Path != "a" || deep.Under.Path.Name != "c" {
+		t.Errorf("%+v", deep)
+	}
+}
+
 func TestExactIntegersArriveDigitForDigit(t *testing.T) {
 	var into struct {
 		N   int64       `json:"n"`
