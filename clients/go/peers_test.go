@@ -1,4 +1,4 @@
-// Encrypted connections: trusted ones are used, others refused; the token goes over them.
+// Peers that are not what they should be, and encrypted connections, which are used if they are trusted.
 
 package callgate_test
 
@@ -11,6 +11,8 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -88,4 +90,17 @@ func TestEncryptedConnectionIsUsedIfItIsTrusted(t *testing.T) {
 	equal(t, "said", found, "Bearer secret, callgate-go/"+callgate.Version)
 	_, err = ask()
 	isKind(t, err, callgate.ErrConnectionLost)
+}
+
+func TestServerThatSpeaksNoGRPCIsToldAsSuch(t *testing.T) {
+	page := httptest.NewServer(http.NotFoundHandler())
+	defer page.Close()
+	client, err := callgate.New(callgate.WithEndpoint(page.URL), callgate.WithExecutor("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close(patient(t))
+	_, err = client.ServerInfo(patient(t))
+	isKind(t, err, callgate.ErrProtocol)
+	isKind(t, client.Serve(patient(t)), callgate.ErrProtocol)
 }
