@@ -31,9 +31,9 @@ type PermissionEffect string
 
 // What a decision says.
 const (
-	EffectAllow PermissionEffect = "allow"
-	EffectAsk   PermissionEffect = "ask"
-	EffectDeny  PermissionEffect = "deny"
+	PermissionAllow PermissionEffect = "allow"
+	PermissionAsk   PermissionEffect = "ask"
+	PermissionDeny  PermissionEffect = "deny"
 )
 
 // Rule is a rule as someone writes it.

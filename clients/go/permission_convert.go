@@ -34,7 +34,7 @@ func ruleMessage(rule Rule) *pb.RuleSpec {
 // verdictOf is why a call may run or not. An unknown effect is a denial.
 func verdictOf(message *pb.PermissionVerdict) PermissionVerdict {
 	return PermissionVerdict{
-		Effect:         PermissionEffect(enumName(message.GetEffect(), string(EffectDeny))),
+		Effect:         PermissionEffect(enumName(message.GetEffect(), string(PermissionDeny))),
 		Stage:          enumName(message.GetStage(), fmt.Sprint(int32(message.GetStage()))),
 		Rule:           message.GetRule(),
 		Source:         enumName(message.GetSource(), fmt.Sprint(int32(message.GetSource()))),

@@ -364,7 +364,7 @@ func TestTurnCarriesWhatItWasGiven(t *testing.T) {
 		TurnID: "full", RunID: "run", Toolset: "tools", ToolSnapshotID: "snapshot", MaxParallel: 3, Timeout: time.Second,
 		ModelMessage: []byte("kept"), Results: callgate.ResultsBoth, NoProgress: true, ResultsFormat: callgate.OpenAIChat,
 		CancelOnDisconnect: true, BatchPolicy: callgate.EagerSafe, History: []string{"hello"}, Traceparent: "00-1",
-		CommandRules: []callgate.Rule{{Effect: callgate.EffectDeny, Rule: "run_shell(rm *)", Modes: []callgate.Mode{callgate.ModeAuto}}},
+		CommandRules: []callgate.Rule{{Effect: callgate.PermissionDeny, Rule: "run_shell(rm *)", Modes: []callgate.Mode{callgate.ModeAuto}}},
 		Calls:        []callgate.ToolCall{{CallID: "a", Name: "x", Arguments: map[string]string{"a": "<b>"}, Truncated: true}},
 	}))
 	sent := s.Turns.Turns["full"].Request
