@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything that they need on a fresh machine.
 # Needed beforehand: a Rust toolchain (1.95 or newer), a C compiler, Python 3.10 or newer, git; the tests
-# also need tmux.
+# also need Go 1.26 or newer and tmux.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -8,18 +8,20 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 CARGO ?= cargo
+GO ?= go
 TARGET := $(CURDIR)/target
 TOOLS := $(TARGET)/tools
 VENV := $(TARGET)/venv
 VENV_NEWEST := $(TARGET)/venv-newest
 INPUTS := $(TARGET)/test-inputs
 PY_CLIENT := clients/python
+GO_CLIENT := clients/go
 
 export CARGO_INCREMENTAL := 0
 export CALLGATE_TEST_INPUTS := $(INPUTS)
 
 .PHONY: help demo test bench soak generate baseline inputs format \
-	check-rust check-proto test-rust test-python clean
+	check-rust check-proto test-rust test-python test-go clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -29,7 +31,7 @@ demo: $(VENV)/.ready ## run the main job: a sidecar, a Python executor, recorded
 	@$(CARGO) build --locked --quiet --bin callgate
 	@$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
 
-test: check-proto check-rust test-rust test-python ## run every test
+test: check-proto check-rust test-rust test-python test-go ## run every test
 	@echo "all tests passed"
 
 check-proto: $(TOOLS)/.ready
@@ -54,6 +56,16 @@ test-python: $(VENV)/.ready $(VENV_NEWEST)/.ready
 	cd $(PY_CLIENT) && $(VENV_NEWEST)/bin/python -m pytest -q tests/unit
 	$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
 
+test-go: $(TOOLS)/.ready
+	cd $(GO_CLIENT) && $(GO) mod download && $(GO) mod download -modfile=tools.mod
+	$(CARGO) test --locked --quiet --workspace --features failpoints --no-run
+	cd $(GO_CLIENT) && test -z "$$(gofmt -l .)" && ./generate.sh --check && $(GO) mod tidy -diff
+	cd $(GO_CLIENT) && $(GO) vet ./... && $(GO) vet -tags real ./tests/real
+	cd $(GO_CLIENT) && $(GO) tool -modfile=tools.mod staticcheck ./...
+	cd $(GO_CLIENT) && $(GO) tool -modfile=tools.mod staticcheck -tags real ./tests/real
+	cd $(GO_CLIENT) && $(GO) test -race -count=1 ./...
+	cd $(GO_CLIENT) && CALLGATE_BIN=$(TARGET)/debug/callgate $(GO) test -race -count=1 -tags real ./tests/real
+
 bench: $(VENV)/.ready ## measure against the bare relay; writes target/bench.json
 	$(CARGO) build --locked --release --bins
 	$(TARGET)/release/callgate-bench run --callgate $(TARGET)/release/callgate --json $(TARGET)/bench.json \
@@ -73,6 +85,7 @@ format: $(VENV)/.ready $(TOOLS)/.ready ## format everything
 	$(CARGO) fmt --all
 	cd proto && $(TOOLS)/bin/buf format -w
 	cd $(PY_CLIENT) && $(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
+	cd $(GO_CLIENT) && gofmt -w .
 
 inputs: $(INPUTS)/.ready ## download the public test data
 

@@ -62,7 +62,7 @@ func (s *hookStream) close() {
 		return
 	}
 	// In order: the sidecar unregisters the hooks.
-	s.out.halfClose()
+	leave(s.out)
 }
 
 func (s *hookStream) run() {
@@ -141,7 +141,7 @@ func (s *hookStream) attempt() *Error {
 	s.wasReady = true
 	s.instanceID = textOr(welcome.GetInstanceId(), s.instanceID)
 	if s.closing {
-		out.halfClose()
+		leave(out)
 	}
 	s.mu.Unlock()
 	s.unanswered.Store(0)
@@ -162,6 +162,12 @@ func (s *hookStream) attempt() *Error {
 	cancel()
 	both.Wait()
 	return errorFromGRPC(err)
+}
+
+// leave takes the hooks along, and ends our half of the stream behind that.
+func leave(out *outbox[*pb.ConnectHookRequest]) {
+	out.say(&pb.ConnectHookRequest{Body: &pb.ConnectHookRequest_Leave{Leave: &pb.HookLeave{}}})
+	out.halfClose()
 }
 
 func (s *hookStream) shakeHands(stream pb.HookService_ConnectHookClient, cancel func()) (*pb.HookWelcome, error) {

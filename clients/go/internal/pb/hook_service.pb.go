@@ -423,6 +423,7 @@ type ConnectHookRequest struct {
 	//	*ConnectHookRequest_Hello
 	//	*ConnectHookRequest_Verdict
 	//	*ConnectHookRequest_NeedMoreTime
+	//	*ConnectHookRequest_Leave
 	//	*ConnectHookRequest_Ping
 	//	*ConnectHookRequest_Pong
 	Body          isConnectHookRequest_Body `protobuf_oneof:"body"`
@@ -494,6 +495,15 @@ func (x *ConnectHookRequest) GetNeedMoreTime() *NeedMoreTime {
 	return nil
 }
 
+func (x *ConnectHookRequest) GetLeave() *HookLeave {
+	if x != nil {
+		if x, ok := x.Body.(*ConnectHookRequest_Leave); ok {
+			return x.Leave
+		}
+	}
+	return nil
+}
+
 func (x *ConnectHookRequest) GetPing() *Ping {
 	if x != nil {
 		if x, ok := x.Body.(*ConnectHookRequest_Ping); ok {
@@ -531,6 +541,11 @@ type ConnectHookRequest_NeedMoreTime struct {
 	NeedMoreTime *NeedMoreTime `protobuf:"bytes,3,opt,name=need_more_time,json=needMoreTime,proto3,oneof"`
 }
 
+type ConnectHookRequest_Leave struct {
+	// My hooks go with me. Last, once.
+	Leave *HookLeave `protobuf:"bytes,4,opt,name=leave,proto3,oneof"`
+}
+
 type ConnectHookRequest_Ping struct {
 	// Are you there?
 	Ping *Ping `protobuf:"bytes,14,opt,name=ping,proto3,oneof"`
@@ -547,9 +562,49 @@ func (*ConnectHookRequest_Verdict) isConnectHookRequest_Body() {}
 
 func (*ConnectHookRequest_NeedMoreTime) isConnectHookRequest_Body() {}
 
+func (*ConnectHookRequest_Leave) isConnectHookRequest_Body() {}
+
 func (*ConnectHookRequest_Ping) isConnectHookRequest_Body() {}
 
 func (*ConnectHookRequest_Pong) isConnectHookRequest_Body() {}
+
+// Takes the stream's hooks along; the sidecar then ends the stream. A stream
+// that ends in any other way is a broken one.
+type HookLeave struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HookLeave) Reset() {
+	*x = HookLeave{}
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HookLeave) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HookLeave) ProtoMessage() {}
+
+func (x *HookLeave) ProtoReflect() protoreflect.Message {
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HookLeave.ProtoReflect.Descriptor instead.
+func (*HookLeave) Descriptor() ([]byte, []int) {
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{1}
+}
 
 // Sent by the sidecar.
 type ConnectHookResponse struct {
@@ -572,7 +627,7 @@ type ConnectHookResponse struct {
 
 func (x *ConnectHookResponse) Reset() {
 	*x = ConnectHookResponse{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[1]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +639,7 @@ func (x *ConnectHookResponse) String() string {
 func (*ConnectHookResponse) ProtoMessage() {}
 
 func (x *ConnectHookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[1]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +652,7 @@ func (x *ConnectHookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectHookResponse.ProtoReflect.Descriptor instead.
 func (*ConnectHookResponse) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{1}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ConnectHookResponse) GetBody() isConnectHookResponse_Body {
@@ -746,7 +801,7 @@ type HookHello struct {
 
 func (x *HookHello) Reset() {
 	*x = HookHello{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[2]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +813,7 @@ func (x *HookHello) String() string {
 func (*HookHello) ProtoMessage() {}
 
 func (x *HookHello) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[2]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +826,7 @@ func (x *HookHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookHello.ProtoReflect.Descriptor instead.
 func (*HookHello) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{2}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *HookHello) GetHooks() []*HookRegistration {
@@ -846,7 +901,7 @@ type HookRegistration struct {
 
 func (x *HookRegistration) Reset() {
 	*x = HookRegistration{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[3]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +913,7 @@ func (x *HookRegistration) String() string {
 func (*HookRegistration) ProtoMessage() {}
 
 func (x *HookRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[3]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +926,7 @@ func (x *HookRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookRegistration.ProtoReflect.Descriptor instead.
 func (*HookRegistration) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{3}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HookRegistration) GetHookId() string {
@@ -958,7 +1013,7 @@ type HookMatcher struct {
 
 func (x *HookMatcher) Reset() {
 	*x = HookMatcher{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[4]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1025,7 @@ func (x *HookMatcher) String() string {
 func (*HookMatcher) ProtoMessage() {}
 
 func (x *HookMatcher) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[4]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1038,7 @@ func (x *HookMatcher) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookMatcher.ProtoReflect.Descriptor instead.
 func (*HookMatcher) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{4}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *HookMatcher) GetTools() []string {
@@ -1042,7 +1097,7 @@ type HookWelcome struct {
 
 func (x *HookWelcome) Reset() {
 	*x = HookWelcome{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[5]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1109,7 @@ func (x *HookWelcome) String() string {
 func (*HookWelcome) ProtoMessage() {}
 
 func (x *HookWelcome) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[5]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1122,7 @@ func (x *HookWelcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookWelcome.ProtoReflect.Descriptor instead.
 func (*HookWelcome) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{5}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HookWelcome) GetProtocol() uint32 {
@@ -1125,7 +1180,7 @@ type HookRegistered struct {
 
 func (x *HookRegistered) Reset() {
 	*x = HookRegistered{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[6]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1192,7 @@ func (x *HookRegistered) String() string {
 func (*HookRegistered) ProtoMessage() {}
 
 func (x *HookRegistered) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[6]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1205,7 @@ func (x *HookRegistered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookRegistered.ProtoReflect.Descriptor instead.
 func (*HookRegistered) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{6}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HookRegistered) GetHookId() string {
@@ -1216,7 +1271,7 @@ type HookInvocation struct {
 
 func (x *HookInvocation) Reset() {
 	*x = HookInvocation{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[7]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1283,7 @@ func (x *HookInvocation) String() string {
 func (*HookInvocation) ProtoMessage() {}
 
 func (x *HookInvocation) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[7]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1296,7 @@ func (x *HookInvocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookInvocation.ProtoReflect.Descriptor instead.
 func (*HookInvocation) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{7}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HookInvocation) GetInvocationId() string {
@@ -1472,7 +1527,7 @@ type BeforeToolCall struct {
 
 func (x *BeforeToolCall) Reset() {
 	*x = BeforeToolCall{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[8]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1539,7 @@ func (x *BeforeToolCall) String() string {
 func (*BeforeToolCall) ProtoMessage() {}
 
 func (x *BeforeToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[8]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1552,7 @@ func (x *BeforeToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeforeToolCall.ProtoReflect.Descriptor instead.
 func (*BeforeToolCall) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{8}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BeforeToolCall) GetCall() *ToolCall {
@@ -1561,7 +1616,7 @@ type HookTool struct {
 
 func (x *HookTool) Reset() {
 	*x = HookTool{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[9]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1628,7 @@ func (x *HookTool) String() string {
 func (*HookTool) ProtoMessage() {}
 
 func (x *HookTool) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[9]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1641,7 @@ func (x *HookTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookTool.ProtoReflect.Descriptor instead.
 func (*HookTool) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{9}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HookTool) GetName() string {
@@ -1641,7 +1696,7 @@ type HookOutcome struct {
 
 func (x *HookOutcome) Reset() {
 	*x = HookOutcome{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[10]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1708,7 @@ func (x *HookOutcome) String() string {
 func (*HookOutcome) ProtoMessage() {}
 
 func (x *HookOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[10]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1721,7 @@ func (x *HookOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookOutcome.ProtoReflect.Descriptor instead.
 func (*HookOutcome) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{10}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HookOutcome) GetHookId() string {
@@ -1714,7 +1769,7 @@ type AfterToolCall struct {
 
 func (x *AfterToolCall) Reset() {
 	*x = AfterToolCall{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[11]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1781,7 @@ func (x *AfterToolCall) String() string {
 func (*AfterToolCall) ProtoMessage() {}
 
 func (x *AfterToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[11]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1794,7 @@ func (x *AfterToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterToolCall.ProtoReflect.Descriptor instead.
 func (*AfterToolCall) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{11}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AfterToolCall) GetCall() *ToolCall {
@@ -1781,7 +1836,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[12]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1848,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[12]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1861,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{12}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApprovalRequested) GetApproval() *Approval {
@@ -1831,7 +1886,7 @@ type TurnObserved struct {
 
 func (x *TurnObserved) Reset() {
 	*x = TurnObserved{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[13]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1898,7 @@ func (x *TurnObserved) String() string {
 func (*TurnObserved) ProtoMessage() {}
 
 func (x *TurnObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[13]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1911,7 @@ func (x *TurnObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnObserved.ProtoReflect.Descriptor instead.
 func (*TurnObserved) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{13}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TurnObserved) GetCalls() []*ToolCall {
@@ -1897,7 +1952,7 @@ type LoopSuspected struct {
 
 func (x *LoopSuspected) Reset() {
 	*x = LoopSuspected{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[14]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +1964,7 @@ func (x *LoopSuspected) String() string {
 func (*LoopSuspected) ProtoMessage() {}
 
 func (x *LoopSuspected) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[14]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +1977,7 @@ func (x *LoopSuspected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopSuspected.ProtoReflect.Descriptor instead.
 func (*LoopSuspected) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{14}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LoopSuspected) GetDetector() LoopDetector {
@@ -1967,7 +2022,7 @@ type LoopDiagnosis struct {
 
 func (x *LoopDiagnosis) Reset() {
 	*x = LoopDiagnosis{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[15]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2034,7 @@ func (x *LoopDiagnosis) String() string {
 func (*LoopDiagnosis) ProtoMessage() {}
 
 func (x *LoopDiagnosis) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[15]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2047,7 @@ func (x *LoopDiagnosis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopDiagnosis.ProtoReflect.Descriptor instead.
 func (*LoopDiagnosis) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{15}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LoopDiagnosis) GetHistoryJson() []byte {
@@ -2021,7 +2076,7 @@ type InvocationCancelled struct {
 
 func (x *InvocationCancelled) Reset() {
 	*x = InvocationCancelled{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[16]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2088,7 @@ func (x *InvocationCancelled) String() string {
 func (*InvocationCancelled) ProtoMessage() {}
 
 func (x *InvocationCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[16]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2101,7 @@ func (x *InvocationCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InvocationCancelled.ProtoReflect.Descriptor instead.
 func (*InvocationCancelled) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{16}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *InvocationCancelled) GetInvocationId() string {
@@ -2070,7 +2125,7 @@ type NeedMoreTime struct {
 
 func (x *NeedMoreTime) Reset() {
 	*x = NeedMoreTime{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[17]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2137,7 @@ func (x *NeedMoreTime) String() string {
 func (*NeedMoreTime) ProtoMessage() {}
 
 func (x *NeedMoreTime) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[17]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2150,7 @@ func (x *NeedMoreTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedMoreTime.ProtoReflect.Descriptor instead.
 func (*NeedMoreTime) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{17}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NeedMoreTime) GetInvocationId() string {
@@ -2134,7 +2189,7 @@ type HookVerdict struct {
 
 func (x *HookVerdict) Reset() {
 	*x = HookVerdict{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[18]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2146,7 +2201,7 @@ func (x *HookVerdict) String() string {
 func (*HookVerdict) ProtoMessage() {}
 
 func (x *HookVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[18]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2159,7 +2214,7 @@ func (x *HookVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookVerdict.ProtoReflect.Descriptor instead.
 func (*HookVerdict) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{18}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HookVerdict) GetInvocationId() string {
@@ -2288,7 +2343,7 @@ type BeforeVerdict struct {
 
 func (x *BeforeVerdict) Reset() {
 	*x = BeforeVerdict{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[19]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2355,7 @@ func (x *BeforeVerdict) String() string {
 func (*BeforeVerdict) ProtoMessage() {}
 
 func (x *BeforeVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[19]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2368,7 @@ func (x *BeforeVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeforeVerdict.ProtoReflect.Descriptor instead.
 func (*BeforeVerdict) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{19}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BeforeVerdict) GetAction() BeforeAction {
@@ -2388,7 +2443,7 @@ type AfterVerdict struct {
 
 func (x *AfterVerdict) Reset() {
 	*x = AfterVerdict{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[20]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2455,7 @@ func (x *AfterVerdict) String() string {
 func (*AfterVerdict) ProtoMessage() {}
 
 func (x *AfterVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[20]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2468,7 @@ func (x *AfterVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterVerdict.ProtoReflect.Descriptor instead.
 func (*AfterVerdict) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{20}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AfterVerdict) GetAction() AfterAction {
@@ -2473,7 +2528,7 @@ type ApprovalVerdict struct {
 
 func (x *ApprovalVerdict) Reset() {
 	*x = ApprovalVerdict{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[21]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2540,7 @@ func (x *ApprovalVerdict) String() string {
 func (*ApprovalVerdict) ProtoMessage() {}
 
 func (x *ApprovalVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[21]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2553,7 @@ func (x *ApprovalVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalVerdict.ProtoReflect.Descriptor instead.
 func (*ApprovalVerdict) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{21}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ApprovalVerdict) GetAction() ApprovalAction {
@@ -2537,7 +2592,7 @@ type LoopVerdict struct {
 
 func (x *LoopVerdict) Reset() {
 	*x = LoopVerdict{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[22]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2604,7 @@ func (x *LoopVerdict) String() string {
 func (*LoopVerdict) ProtoMessage() {}
 
 func (x *LoopVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[22]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2617,7 @@ func (x *LoopVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopVerdict.ProtoReflect.Descriptor instead.
 func (*LoopVerdict) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{22}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LoopVerdict) GetIsLoop() bool {
@@ -2597,7 +2652,7 @@ type HookFailure struct {
 
 func (x *HookFailure) Reset() {
 	*x = HookFailure{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[23]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2664,7 @@ func (x *HookFailure) String() string {
 func (*HookFailure) ProtoMessage() {}
 
 func (x *HookFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[23]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2677,7 @@ func (x *HookFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookFailure.ProtoReflect.Descriptor instead.
 func (*HookFailure) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{23}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HookFailure) GetMessage() string {
@@ -2641,7 +2696,7 @@ type ListHooksRequest struct {
 
 func (x *ListHooksRequest) Reset() {
 	*x = ListHooksRequest{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[24]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2708,7 @@ func (x *ListHooksRequest) String() string {
 func (*ListHooksRequest) ProtoMessage() {}
 
 func (x *ListHooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[24]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2721,7 @@ func (x *ListHooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHooksRequest.ProtoReflect.Descriptor instead.
 func (*ListHooksRequest) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{24}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{25}
 }
 
 // Sent by the sidecar.
@@ -2680,7 +2735,7 @@ type ListHooksResponse struct {
 
 func (x *ListHooksResponse) Reset() {
 	*x = ListHooksResponse{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[25]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2747,7 @@ func (x *ListHooksResponse) String() string {
 func (*ListHooksResponse) ProtoMessage() {}
 
 func (x *ListHooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[25]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2760,7 @@ func (x *ListHooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHooksResponse.ProtoReflect.Descriptor instead.
 func (*ListHooksResponse) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{25}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListHooksResponse) GetHooks() []*HookInfo {
@@ -2736,7 +2791,7 @@ type HookInfo struct {
 
 func (x *HookInfo) Reset() {
 	*x = HookInfo{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[26]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +2803,7 @@ func (x *HookInfo) String() string {
 func (*HookInfo) ProtoMessage() {}
 
 func (x *HookInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[26]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +2816,7 @@ func (x *HookInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookInfo.ProtoReflect.Descriptor instead.
 func (*HookInfo) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{26}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HookInfo) GetRegistration() *HookRegistration {
@@ -2817,7 +2872,7 @@ type RemoveHookRequest struct {
 
 func (x *RemoveHookRequest) Reset() {
 	*x = RemoveHookRequest{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[27]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +2884,7 @@ func (x *RemoveHookRequest) String() string {
 func (*RemoveHookRequest) ProtoMessage() {}
 
 func (x *RemoveHookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[27]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +2897,7 @@ func (x *RemoveHookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHookRequest) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{27}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RemoveHookRequest) GetHookId() string {
@@ -2861,7 +2916,7 @@ type RemoveHookResponse struct {
 
 func (x *RemoveHookResponse) Reset() {
 	*x = RemoveHookResponse{}
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[28]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2873,7 +2928,7 @@ func (x *RemoveHookResponse) String() string {
 func (*RemoveHookResponse) ProtoMessage() {}
 
 func (x *RemoveHookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_hook_service_proto_msgTypes[28]
+	mi := &file_callgate_v1_hook_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,21 +2941,23 @@ func (x *RemoveHookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHookResponse) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{28}
+	return file_callgate_v1_hook_service_proto_rawDescGZIP(), []int{29}
 }
 
 var File_callgate_v1_hook_service_proto protoreflect.FileDescriptor
 
 const file_callgate_v1_hook_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ecallgate/v1/hook_service.proto\x12\vcallgate.v1\x1a\"callgate/v1/approval_service.proto\x1a\x18callgate/v1/errors.proto\x1a\x1ccallgate/v1/permission.proto\x1a\x18callgate/v1/stream.proto\x1a\x17callgate/v1/types.proto\"\x97\x02\n" +
+	"\x1ecallgate/v1/hook_service.proto\x12\vcallgate.v1\x1a\"callgate/v1/approval_service.proto\x1a\x18callgate/v1/errors.proto\x1a\x1ccallgate/v1/permission.proto\x1a\x18callgate/v1/stream.proto\x1a\x17callgate/v1/types.proto\"\xc7\x02\n" +
 	"\x12ConnectHookRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.callgate.v1.HookHelloH\x00R\x05hello\x124\n" +
 	"\averdict\x18\x02 \x01(\v2\x18.callgate.v1.HookVerdictH\x00R\averdict\x12A\n" +
-	"\x0eneed_more_time\x18\x03 \x01(\v2\x19.callgate.v1.NeedMoreTimeH\x00R\fneedMoreTime\x12'\n" +
+	"\x0eneed_more_time\x18\x03 \x01(\v2\x19.callgate.v1.NeedMoreTimeH\x00R\fneedMoreTime\x12.\n" +
+	"\x05leave\x18\x04 \x01(\v2\x16.callgate.v1.HookLeaveH\x00R\x05leave\x12'\n" +
 	"\x04ping\x18\x0e \x01(\v2\x11.callgate.v1.PingH\x00R\x04ping\x12'\n" +
 	"\x04pong\x18\x0f \x01(\v2\x11.callgate.v1.PongH\x00R\x04pongB\x06\n" +
-	"\x04body\"\x9a\x03\n" +
+	"\x04body\"\v\n" +
+	"\tHookLeave\"\x9a\x03\n" +
 	"\x13ConnectHookResponse\x124\n" +
 	"\awelcome\x18\x01 \x01(\v2\x18.callgate.v1.HookWelcomeH\x00R\awelcome\x12=\n" +
 	"\n" +
@@ -3131,7 +3188,7 @@ func file_callgate_v1_hook_service_proto_rawDescGZIP() []byte {
 }
 
 var file_callgate_v1_hook_service_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_callgate_v1_hook_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_callgate_v1_hook_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_callgate_v1_hook_service_proto_goTypes = []any{
 	(HookPoint)(0),              // 0: callgate.v1.HookPoint
 	(HookFailureMode)(0),        // 1: callgate.v1.HookFailureMode
@@ -3140,132 +3197,134 @@ var file_callgate_v1_hook_service_proto_goTypes = []any{
 	(AfterAction)(0),            // 4: callgate.v1.AfterAction
 	(ApprovalAction)(0),         // 5: callgate.v1.ApprovalAction
 	(*ConnectHookRequest)(nil),  // 6: callgate.v1.ConnectHookRequest
-	(*ConnectHookResponse)(nil), // 7: callgate.v1.ConnectHookResponse
-	(*HookHello)(nil),           // 8: callgate.v1.HookHello
-	(*HookRegistration)(nil),    // 9: callgate.v1.HookRegistration
-	(*HookMatcher)(nil),         // 10: callgate.v1.HookMatcher
-	(*HookWelcome)(nil),         // 11: callgate.v1.HookWelcome
-	(*HookRegistered)(nil),      // 12: callgate.v1.HookRegistered
-	(*HookInvocation)(nil),      // 13: callgate.v1.HookInvocation
-	(*BeforeToolCall)(nil),      // 14: callgate.v1.BeforeToolCall
-	(*HookTool)(nil),            // 15: callgate.v1.HookTool
-	(*HookOutcome)(nil),         // 16: callgate.v1.HookOutcome
-	(*AfterToolCall)(nil),       // 17: callgate.v1.AfterToolCall
-	(*ApprovalRequested)(nil),   // 18: callgate.v1.ApprovalRequested
-	(*TurnObserved)(nil),        // 19: callgate.v1.TurnObserved
-	(*LoopSuspected)(nil),       // 20: callgate.v1.LoopSuspected
-	(*LoopDiagnosis)(nil),       // 21: callgate.v1.LoopDiagnosis
-	(*InvocationCancelled)(nil), // 22: callgate.v1.InvocationCancelled
-	(*NeedMoreTime)(nil),        // 23: callgate.v1.NeedMoreTime
-	(*HookVerdict)(nil),         // 24: callgate.v1.HookVerdict
-	(*BeforeVerdict)(nil),       // 25: callgate.v1.BeforeVerdict
-	(*AfterVerdict)(nil),        // 26: callgate.v1.AfterVerdict
-	(*ApprovalVerdict)(nil),     // 27: callgate.v1.ApprovalVerdict
-	(*LoopVerdict)(nil),         // 28: callgate.v1.LoopVerdict
-	(*HookFailure)(nil),         // 29: callgate.v1.HookFailure
-	(*ListHooksRequest)(nil),    // 30: callgate.v1.ListHooksRequest
-	(*ListHooksResponse)(nil),   // 31: callgate.v1.ListHooksResponse
-	(*HookInfo)(nil),            // 32: callgate.v1.HookInfo
-	(*RemoveHookRequest)(nil),   // 33: callgate.v1.RemoveHookRequest
-	(*RemoveHookResponse)(nil),  // 34: callgate.v1.RemoveHookResponse
-	(*Ping)(nil),                // 35: callgate.v1.Ping
-	(*Pong)(nil),                // 36: callgate.v1.Pong
-	(*GoAway)(nil),              // 37: callgate.v1.GoAway
-	(*Notice)(nil),              // 38: callgate.v1.Notice
-	(*ProtocolRange)(nil),       // 39: callgate.v1.ProtocolRange
-	(*Sdk)(nil),                 // 40: callgate.v1.Sdk
-	(RiskLevel)(0),              // 41: callgate.v1.RiskLevel
-	(ToolKind)(0),               // 42: callgate.v1.ToolKind
-	(*StreamTiming)(nil),        // 43: callgate.v1.StreamTiming
-	(*StreamLimits)(nil),        // 44: callgate.v1.StreamLimits
-	(*RpcError)(nil),            // 45: callgate.v1.RpcError
-	(Mode)(0),                   // 46: callgate.v1.Mode
-	(*TraceContext)(nil),        // 47: callgate.v1.TraceContext
-	(*ToolCall)(nil),            // 48: callgate.v1.ToolCall
-	(*ToolError)(nil),           // 49: callgate.v1.ToolError
-	(*CallResult)(nil),          // 50: callgate.v1.CallResult
-	(*Approval)(nil),            // 51: callgate.v1.Approval
-	(*Run)(nil),                 // 52: callgate.v1.Run
-	(LoopDetector)(0),           // 53: callgate.v1.LoopDetector
-	(*ToolResult)(nil),          // 54: callgate.v1.ToolResult
-	(*InjectedMessage)(nil),     // 55: callgate.v1.InjectedMessage
+	(*HookLeave)(nil),           // 7: callgate.v1.HookLeave
+	(*ConnectHookResponse)(nil), // 8: callgate.v1.ConnectHookResponse
+	(*HookHello)(nil),           // 9: callgate.v1.HookHello
+	(*HookRegistration)(nil),    // 10: callgate.v1.HookRegistration
+	(*HookMatcher)(nil),         // 11: callgate.v1.HookMatcher
+	(*HookWelcome)(nil),         // 12: callgate.v1.HookWelcome
+	(*HookRegistered)(nil),      // 13: callgate.v1.HookRegistered
+	(*HookInvocation)(nil),      // 14: callgate.v1.HookInvocation
+	(*BeforeToolCall)(nil),      // 15: callgate.v1.BeforeToolCall
+	(*HookTool)(nil),            // 16: callgate.v1.HookTool
+	(*HookOutcome)(nil),         // 17: callgate.v1.HookOutcome
+	(*AfterToolCall)(nil),       // 18: callgate.v1.AfterToolCall
+	(*ApprovalRequested)(nil),   // 19: callgate.v1.ApprovalRequested
+	(*TurnObserved)(nil),        // 20: callgate.v1.TurnObserved
+	(*LoopSuspected)(nil),       // 21: callgate.v1.LoopSuspected
+	(*LoopDiagnosis)(nil),       // 22: callgate.v1.LoopDiagnosis
+	(*InvocationCancelled)(nil), // 23: callgate.v1.InvocationCancelled
+	(*NeedMoreTime)(nil),        // 24: callgate.v1.NeedMoreTime
+	(*HookVerdict)(nil),         // 25: callgate.v1.HookVerdict
+	(*BeforeVerdict)(nil),       // 26: callgate.v1.BeforeVerdict
+	(*AfterVerdict)(nil),        // 27: callgate.v1.AfterVerdict
+	(*ApprovalVerdict)(nil),     // 28: callgate.v1.ApprovalVerdict
+	(*LoopVerdict)(nil),         // 29: callgate.v1.LoopVerdict
+	(*HookFailure)(nil),         // 30: callgate.v1.HookFailure
+	(*ListHooksRequest)(nil),    // 31: callgate.v1.ListHooksRequest
+	(*ListHooksResponse)(nil),   // 32: callgate.v1.ListHooksResponse
+	(*HookInfo)(nil),            // 33: callgate.v1.HookInfo
+	(*RemoveHookRequest)(nil),   // 34: callgate.v1.RemoveHookRequest
+	(*RemoveHookResponse)(nil),  // 35: callgate.v1.RemoveHookResponse
+	(*Ping)(nil),                // 36: callgate.v1.Ping
+	(*Pong)(nil),                // 37: callgate.v1.Pong
+	(*GoAway)(nil),              // 38: callgate.v1.GoAway
+	(*Notice)(nil),              // 39: callgate.v1.Notice
+	(*ProtocolRange)(nil),       // 40: callgate.v1.ProtocolRange
+	(*Sdk)(nil),                 // 41: callgate.v1.Sdk
+	(RiskLevel)(0),              // 42: callgate.v1.RiskLevel
+	(ToolKind)(0),               // 43: callgate.v1.ToolKind
+	(*StreamTiming)(nil),        // 44: callgate.v1.StreamTiming
+	(*StreamLimits)(nil),        // 45: callgate.v1.StreamLimits
+	(*RpcError)(nil),            // 46: callgate.v1.RpcError
+	(Mode)(0),                   // 47: callgate.v1.Mode
+	(*TraceContext)(nil),        // 48: callgate.v1.TraceContext
+	(*ToolCall)(nil),            // 49: callgate.v1.ToolCall
+	(*ToolError)(nil),           // 50: callgate.v1.ToolError
+	(*CallResult)(nil),          // 51: callgate.v1.CallResult
+	(*Approval)(nil),            // 52: callgate.v1.Approval
+	(*Run)(nil),                 // 53: callgate.v1.Run
+	(LoopDetector)(0),           // 54: callgate.v1.LoopDetector
+	(*ToolResult)(nil),          // 55: callgate.v1.ToolResult
+	(*InjectedMessage)(nil),     // 56: callgate.v1.InjectedMessage
 }
 var file_callgate_v1_hook_service_proto_depIdxs = []int32{
-	8,  // 0: callgate.v1.ConnectHookRequest.hello:type_name -> callgate.v1.HookHello
-	24, // 1: callgate.v1.ConnectHookRequest.verdict:type_name -> callgate.v1.HookVerdict
-	23, // 2: callgate.v1.ConnectHookRequest.need_more_time:type_name -> callgate.v1.NeedMoreTime
-	35, // 3: callgate.v1.ConnectHookRequest.ping:type_name -> callgate.v1.Ping
-	36, // 4: callgate.v1.ConnectHookRequest.pong:type_name -> callgate.v1.Pong
-	11, // 5: callgate.v1.ConnectHookResponse.welcome:type_name -> callgate.v1.HookWelcome
-	13, // 6: callgate.v1.ConnectHookResponse.invocation:type_name -> callgate.v1.HookInvocation
-	22, // 7: callgate.v1.ConnectHookResponse.invocation_cancelled:type_name -> callgate.v1.InvocationCancelled
-	35, // 8: callgate.v1.ConnectHookResponse.ping:type_name -> callgate.v1.Ping
-	36, // 9: callgate.v1.ConnectHookResponse.pong:type_name -> callgate.v1.Pong
-	37, // 10: callgate.v1.ConnectHookResponse.go_away:type_name -> callgate.v1.GoAway
-	38, // 11: callgate.v1.ConnectHookResponse.notice:type_name -> callgate.v1.Notice
-	9,  // 12: callgate.v1.HookHello.hooks:type_name -> callgate.v1.HookRegistration
-	39, // 13: callgate.v1.HookHello.protocol:type_name -> callgate.v1.ProtocolRange
-	40, // 14: callgate.v1.HookHello.sdk:type_name -> callgate.v1.Sdk
-	0,  // 15: callgate.v1.HookRegistration.points:type_name -> callgate.v1.HookPoint
-	10, // 16: callgate.v1.HookRegistration.matcher:type_name -> callgate.v1.HookMatcher
-	1,  // 17: callgate.v1.HookRegistration.on_failure:type_name -> callgate.v1.HookFailureMode
-	41, // 18: callgate.v1.HookMatcher.risk_levels:type_name -> callgate.v1.RiskLevel
-	42, // 19: callgate.v1.HookMatcher.kinds:type_name -> callgate.v1.ToolKind
-	12, // 20: callgate.v1.HookWelcome.registered:type_name -> callgate.v1.HookRegistered
-	43, // 21: callgate.v1.HookWelcome.timing:type_name -> callgate.v1.StreamTiming
-	44, // 22: callgate.v1.HookWelcome.limits:type_name -> callgate.v1.StreamLimits
-	45, // 23: callgate.v1.HookRegistered.error:type_name -> callgate.v1.RpcError
-	0,  // 24: callgate.v1.HookInvocation.point:type_name -> callgate.v1.HookPoint
-	46, // 25: callgate.v1.HookInvocation.mode:type_name -> callgate.v1.Mode
-	47, // 26: callgate.v1.HookInvocation.trace:type_name -> callgate.v1.TraceContext
-	14, // 27: callgate.v1.HookInvocation.before:type_name -> callgate.v1.BeforeToolCall
-	17, // 28: callgate.v1.HookInvocation.after:type_name -> callgate.v1.AfterToolCall
-	18, // 29: callgate.v1.HookInvocation.approval:type_name -> callgate.v1.ApprovalRequested
-	19, // 30: callgate.v1.HookInvocation.turn:type_name -> callgate.v1.TurnObserved
-	20, // 31: callgate.v1.HookInvocation.loop_suspected:type_name -> callgate.v1.LoopSuspected
-	21, // 32: callgate.v1.HookInvocation.diagnosis:type_name -> callgate.v1.LoopDiagnosis
-	48, // 33: callgate.v1.BeforeToolCall.call:type_name -> callgate.v1.ToolCall
-	49, // 34: callgate.v1.BeforeToolCall.validation:type_name -> callgate.v1.ToolError
-	15, // 35: callgate.v1.BeforeToolCall.tool:type_name -> callgate.v1.HookTool
-	16, // 36: callgate.v1.BeforeToolCall.earlier:type_name -> callgate.v1.HookOutcome
-	41, // 37: callgate.v1.HookTool.risk_level:type_name -> callgate.v1.RiskLevel
-	42, // 38: callgate.v1.HookTool.kind:type_name -> callgate.v1.ToolKind
-	2,  // 39: callgate.v1.HookOutcome.status:type_name -> callgate.v1.HookRunStatus
-	3,  // 40: callgate.v1.HookOutcome.action:type_name -> callgate.v1.BeforeAction
-	48, // 41: callgate.v1.AfterToolCall.call:type_name -> callgate.v1.ToolCall
-	50, // 42: callgate.v1.AfterToolCall.result:type_name -> callgate.v1.CallResult
-	15, // 43: callgate.v1.AfterToolCall.tool:type_name -> callgate.v1.HookTool
-	51, // 44: callgate.v1.ApprovalRequested.approval:type_name -> callgate.v1.Approval
-	48, // 45: callgate.v1.TurnObserved.calls:type_name -> callgate.v1.ToolCall
-	50, // 46: callgate.v1.TurnObserved.results:type_name -> callgate.v1.CallResult
-	52, // 47: callgate.v1.TurnObserved.run:type_name -> callgate.v1.Run
-	53, // 48: callgate.v1.LoopSuspected.detector:type_name -> callgate.v1.LoopDetector
-	52, // 49: callgate.v1.LoopSuspected.run:type_name -> callgate.v1.Run
-	52, // 50: callgate.v1.LoopDiagnosis.run:type_name -> callgate.v1.Run
-	25, // 51: callgate.v1.HookVerdict.before:type_name -> callgate.v1.BeforeVerdict
-	26, // 52: callgate.v1.HookVerdict.after:type_name -> callgate.v1.AfterVerdict
-	27, // 53: callgate.v1.HookVerdict.approval:type_name -> callgate.v1.ApprovalVerdict
-	28, // 54: callgate.v1.HookVerdict.loop_verdict:type_name -> callgate.v1.LoopVerdict
-	29, // 55: callgate.v1.HookVerdict.failure:type_name -> callgate.v1.HookFailure
-	3,  // 56: callgate.v1.BeforeVerdict.action:type_name -> callgate.v1.BeforeAction
-	54, // 57: callgate.v1.BeforeVerdict.synthetic_result:type_name -> callgate.v1.ToolResult
-	4,  // 58: callgate.v1.AfterVerdict.action:type_name -> callgate.v1.AfterAction
-	54, // 59: callgate.v1.AfterVerdict.modified_result:type_name -> callgate.v1.ToolResult
-	55, // 60: callgate.v1.AfterVerdict.injected_messages:type_name -> callgate.v1.InjectedMessage
-	5,  // 61: callgate.v1.ApprovalVerdict.action:type_name -> callgate.v1.ApprovalAction
-	32, // 62: callgate.v1.ListHooksResponse.hooks:type_name -> callgate.v1.HookInfo
-	9,  // 63: callgate.v1.HookInfo.registration:type_name -> callgate.v1.HookRegistration
-	6,  // 64: callgate.v1.HookService.ConnectHook:input_type -> callgate.v1.ConnectHookRequest
-	30, // 65: callgate.v1.HookService.ListHooks:input_type -> callgate.v1.ListHooksRequest
-	33, // 66: callgate.v1.HookService.RemoveHook:input_type -> callgate.v1.RemoveHookRequest
-	7,  // 67: callgate.v1.HookService.ConnectHook:output_type -> callgate.v1.ConnectHookResponse
-	31, // 68: callgate.v1.HookService.ListHooks:output_type -> callgate.v1.ListHooksResponse
-	34, // 69: callgate.v1.HookService.RemoveHook:output_type -> callgate.v1.RemoveHookResponse
-	67, // [67:70] is the sub-list for method output_type
-	64, // [64:67] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	9,  // 0: callgate.v1.ConnectHookRequest.hello:type_name -> callgate.v1.HookHello
+	25, // 1: callgate.v1.ConnectHookRequest.verdict:type_name -> callgate.v1.HookVerdict
+	24, // 2: callgate.v1.ConnectHookRequest.need_more_time:type_name -> callgate.v1.NeedMoreTime
+	7,  // 3: callgate.v1.ConnectHookRequest.leave:type_name -> callgate.v1.HookLeave
+	36, // 4: callgate.v1.ConnectHookRequest.ping:type_name -> callgate.v1.Ping
+	37, // 5: callgate.v1.ConnectHookRequest.pong:type_name -> callgate.v1.Pong
+	12, // 6: callgate.v1.ConnectHookResponse.welcome:type_name -> callgate.v1.HookWelcome
+	14, // 7: callgate.v1.ConnectHookResponse.invocation:type_name -> callgate.v1.HookInvocation
+	23, // 8: callgate.v1.ConnectHookResponse.invocation_cancelled:type_name -> callgate.v1.InvocationCancelled
+	36, // 9: callgate.v1.ConnectHookResponse.ping:type_name -> callgate.v1.Ping
+	37, // 10: callgate.v1.ConnectHookResponse.pong:type_name -> callgate.v1.Pong
+	38, // 11: callgate.v1.ConnectHookResponse.go_away:type_name -> callgate.v1.GoAway
+	39, // 12: callgate.v1.ConnectHookResponse.notice:type_name -> callgate.v1.Notice
+	10, // 13: callgate.v1.HookHello.hooks:type_name -> callgate.v1.HookRegistration
+	40, // 14: callgate.v1.HookHello.protocol:type_name -> callgate.v1.ProtocolRange
+	41, // 15: callgate.v1.HookHello.sdk:type_name -> callgate.v1.Sdk
+	0,  // 16: callgate.v1.HookRegistration.points:type_name -> callgate.v1.HookPoint
+	11, // 17: callgate.v1.HookRegistration.matcher:type_name -> callgate.v1.HookMatcher
+	1,  // 18: callgate.v1.HookRegistration.on_failure:type_name -> callgate.v1.HookFailureMode
+	42, // 19: callgate.v1.HookMatcher.risk_levels:type_name -> callgate.v1.RiskLevel
+	43, // 20: callgate.v1.HookMatcher.kinds:type_name -> callgate.v1.ToolKind
+	13, // 21: callgate.v1.HookWelcome.registered:type_name -> callgate.v1.HookRegistered
+	44, // 22: callgate.v1.HookWelcome.timing:type_name -> callgate.v1.StreamTiming
+	45, // 23: callgate.v1.HookWelcome.limits:type_name -> callgate.v1.StreamLimits
+	46, // 24: callgate.v1.HookRegistered.error:type_name -> callgate.v1.RpcError
+	0,  // 25: callgate.v1.HookInvocation.point:type_name -> callgate.v1.HookPoint
+	47, // 26: callgate.v1.HookInvocation.mode:type_name -> callgate.v1.Mode
+	48, // 27: callgate.v1.HookInvocation.trace:type_name -> callgate.v1.TraceContext
+	15, // 28: callgate.v1.HookInvocation.before:type_name -> callgate.v1.BeforeToolCall
+	18, // 29: callgate.v1.HookInvocation.after:type_name -> callgate.v1.AfterToolCall
+	19, // 30: callgate.v1.HookInvocation.approval:type_name -> callgate.v1.ApprovalRequested
+	20, // 31: callgate.v1.HookInvocation.turn:type_name -> callgate.v1.TurnObserved
+	21, // 32: callgate.v1.HookInvocation.loop_suspected:type_name -> callgate.v1.LoopSuspected
+	22, // 33: callgate.v1.HookInvocation.diagnosis:type_name -> callgate.v1.LoopDiagnosis
+	49, // 34: callgate.v1.BeforeToolCall.call:type_name -> callgate.v1.ToolCall
+	50, // 35: callgate.v1.BeforeToolCall.validation:type_name -> callgate.v1.ToolError
+	16, // 36: callgate.v1.BeforeToolCall.tool:type_name -> callgate.v1.HookTool
+	17, // 37: callgate.v1.BeforeToolCall.earlier:type_name -> callgate.v1.HookOutcome
+	42, // 38: callgate.v1.HookTool.risk_level:type_name -> callgate.v1.RiskLevel
+	43, // 39: callgate.v1.HookTool.kind:type_name -> callgate.v1.ToolKind
+	2,  // 40: callgate.v1.HookOutcome.status:type_name -> callgate.v1.HookRunStatus
+	3,  // 41: callgate.v1.HookOutcome.action:type_name -> callgate.v1.BeforeAction
+	49, // 42: callgate.v1.AfterToolCall.call:type_name -> callgate.v1.ToolCall
+	51, // 43: callgate.v1.AfterToolCall.result:type_name -> callgate.v1.CallResult
+	16, // 44: callgate.v1.AfterToolCall.tool:type_name -> callgate.v1.HookTool
+	52, // 45: callgate.v1.ApprovalRequested.approval:type_name -> callgate.v1.Approval
+	49, // 46: callgate.v1.TurnObserved.calls:type_name -> callgate.v1.ToolCall
+	51, // 47: callgate.v1.TurnObserved.results:type_name -> callgate.v1.CallResult
+	53, // 48: callgate.v1.TurnObserved.run:type_name -> callgate.v1.Run
+	54, // 49: callgate.v1.LoopSuspected.detector:type_name -> callgate.v1.LoopDetector
+	53, // 50: callgate.v1.LoopSuspected.run:type_name -> callgate.v1.Run
+	53, // 51: callgate.v1.LoopDiagnosis.run:type_name -> callgate.v1.Run
+	26, // 52: callgate.v1.HookVerdict.before:type_name -> callgate.v1.BeforeVerdict
+	27, // 53: callgate.v1.HookVerdict.after:type_name -> callgate.v1.AfterVerdict
+	28, // 54: callgate.v1.HookVerdict.approval:type_name -> callgate.v1.ApprovalVerdict
+	29, // 55: callgate.v1.HookVerdict.loop_verdict:type_name -> callgate.v1.LoopVerdict
+	30, // 56: callgate.v1.HookVerdict.failure:type_name -> callgate.v1.HookFailure
+	3,  // 57: callgate.v1.BeforeVerdict.action:type_name -> callgate.v1.BeforeAction
+	55, // 58: callgate.v1.BeforeVerdict.synthetic_result:type_name -> callgate.v1.ToolResult
+	4,  // 59: callgate.v1.AfterVerdict.action:type_name -> callgate.v1.AfterAction
+	55, // 60: callgate.v1.AfterVerdict.modified_result:type_name -> callgate.v1.ToolResult
+	56, // 61: callgate.v1.AfterVerdict.injected_messages:type_name -> callgate.v1.InjectedMessage
+	5,  // 62: callgate.v1.ApprovalVerdict.action:type_name -> callgate.v1.ApprovalAction
+	33, // 63: callgate.v1.ListHooksResponse.hooks:type_name -> callgate.v1.HookInfo
+	10, // 64: callgate.v1.HookInfo.registration:type_name -> callgate.v1.HookRegistration
+	6,  // 65: callgate.v1.HookService.ConnectHook:input_type -> callgate.v1.ConnectHookRequest
+	31, // 66: callgate.v1.HookService.ListHooks:input_type -> callgate.v1.ListHooksRequest
+	34, // 67: callgate.v1.HookService.RemoveHook:input_type -> callgate.v1.RemoveHookRequest
+	8,  // 68: callgate.v1.HookService.ConnectHook:output_type -> callgate.v1.ConnectHookResponse
+	32, // 69: callgate.v1.HookService.ListHooks:output_type -> callgate.v1.ListHooksResponse
+	35, // 70: callgate.v1.HookService.RemoveHook:output_type -> callgate.v1.RemoveHookResponse
+	68, // [68:71] is the sub-list for method output_type
+	65, // [65:68] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_callgate_v1_hook_service_proto_init() }
@@ -3282,10 +3341,11 @@ func file_callgate_v1_hook_service_proto_init() {
 		(*ConnectHookRequest_Hello)(nil),
 		(*ConnectHookRequest_Verdict)(nil),
 		(*ConnectHookRequest_NeedMoreTime)(nil),
+		(*ConnectHookRequest_Leave)(nil),
 		(*ConnectHookRequest_Ping)(nil),
 		(*ConnectHookRequest_Pong)(nil),
 	}
-	file_callgate_v1_hook_service_proto_msgTypes[1].OneofWrappers = []any{
+	file_callgate_v1_hook_service_proto_msgTypes[2].OneofWrappers = []any{
 		(*ConnectHookResponse_Welcome)(nil),
 		(*ConnectHookResponse_Invocation)(nil),
 		(*ConnectHookResponse_InvocationCancelled)(nil),
@@ -3294,8 +3354,8 @@ func file_callgate_v1_hook_service_proto_init() {
 		(*ConnectHookResponse_GoAway)(nil),
 		(*ConnectHookResponse_Notice)(nil),
 	}
-	file_callgate_v1_hook_service_proto_msgTypes[3].OneofWrappers = []any{}
-	file_callgate_v1_hook_service_proto_msgTypes[7].OneofWrappers = []any{
+	file_callgate_v1_hook_service_proto_msgTypes[4].OneofWrappers = []any{}
+	file_callgate_v1_hook_service_proto_msgTypes[8].OneofWrappers = []any{
 		(*HookInvocation_Before)(nil),
 		(*HookInvocation_After)(nil),
 		(*HookInvocation_Approval)(nil),
@@ -3303,7 +3363,7 @@ func file_callgate_v1_hook_service_proto_init() {
 		(*HookInvocation_LoopSuspected)(nil),
 		(*HookInvocation_Diagnosis)(nil),
 	}
-	file_callgate_v1_hook_service_proto_msgTypes[18].OneofWrappers = []any{
+	file_callgate_v1_hook_service_proto_msgTypes[19].OneofWrappers = []any{
 		(*HookVerdict_Before)(nil),
 		(*HookVerdict_After)(nil),
 		(*HookVerdict_Approval)(nil),
@@ -3316,7 +3376,7 @@ func file_callgate_v1_hook_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_callgate_v1_hook_service_proto_rawDesc), len(file_callgate_v1_hook_service_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

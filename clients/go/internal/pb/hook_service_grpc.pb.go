@@ -38,9 +38,9 @@ type HookServiceClient interface {
 	//
 	// Hooks of a call are asked one after another, by (order, registration). A hook
 	// that does not answer in time, answers with an error or with nonsense counts as
-	// its `on_failure` says. Closing the stream cleanly unregisters its hooks; a
-	// broken stream leaves them registered and failing with `hook_unavailable`
-	// until they return, are removed, or an hour has passed. Hooks that the config
+	// its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
+	// leaves them registered and failing with `hook_unavailable` until they return,
+	// are removed, or an hour has passed. Hooks that the config
 	// lists in `hooks.required` fail while absent, from the sidecar's start on.
 	//
 	// Ends as ExecutorService.Connect does.
@@ -108,9 +108,9 @@ type HookServiceServer interface {
 	//
 	// Hooks of a call are asked one after another, by (order, registration). A hook
 	// that does not answer in time, answers with an error or with nonsense counts as
-	// its `on_failure` says. Closing the stream cleanly unregisters its hooks; a
-	// broken stream leaves them registered and failing with `hook_unavailable`
-	// until they return, are removed, or an hour has passed. Hooks that the config
+	// its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
+	// leaves them registered and failing with `hook_unavailable` until they return,
+	// are removed, or an hour has passed. Hooks that the config
 	// lists in `hooks.required` fail while absent, from the sidecar's start on.
 	//
 	// Ends as ExecutorService.Connect does.

@@ -3207,6 +3207,8 @@ func (x *InjectedMessage) GetCallId() string {
 }
 
 // A context that a hook adds to the conversation, placed like an InjectedMessage.
+// A quarter of the reader's `max_message_bytes` holds those of all hooks and their
+// InjectedMessages; one without a hook counts what is left out.
 type AdditionalContext struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 10 000 characters, then cut.
