@@ -132,12 +132,20 @@ impl Verify {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         let read = lines.map(|line| Checkpoint::from_json(line.as_bytes()));
         let read: Result<Vec<_>, _> = read.collect();
-        read.map_err(|error| Outcome::failed(format!("`{}`: {error}", path.display())))
+        let problem = |problem: String| Outcome::failed(format!("`{}`: {problem}", path.display()));
+        let read = read.map_err(|error| problem(error.to_string()))?;
+        match read.is_empty() {
+            true => Err(problem("it holds no checkpoint".to_owned())),
+            false => Ok(read),
+        }
     }
 
     fn check_store(&self) -> Result<Report, Outcome> {
-        let dir = self.config.load()?.data_dir;
-        verify_dir(&dir, self.outside()?, self.trusted()?)
+        let config = self.config.load()?;
+        let mut trusted = self.trusted()?;
+        let own = config.trusted_keys();
+        trusted.extend(own.map_err(|error| Outcome::usage(error.to_string()))?);
+        verify_dir(&config.data_dir, self.outside()?, trusted)
     }
 
     fn check_file(&self, path: &Path) -> Result<Report, Outcome> {
@@ -145,6 +153,7 @@ impl Verify {
         if let Ok(config) = self.config.load() {
             let key = config.data_dir.join(AUDIT_KEY_FILE);
             trusted.extend(Signer::public_key_in(&key).ok().flatten());
+            trusted.extend(config.trusted_keys().unwrap_or_default());
         }
         let mut checkpoints = self.outside()?;
         let own = checkpoint_in(path)?;
@@ -162,14 +171,13 @@ impl Verify {
         if self.part {
             check = check.of_a_part();
         }
+        let mut has_ended = false;
         for line in lines_of(path)? {
             let line = line?;
-            if line.starts_with(CHECKPOINT_START) {
-                continue;
-            }
             match Line::read(&line) {
-                Ok(line) => check.take(&one(line)),
-                Err(_) => check.found(Broken {
+                Ok(line) if !has_ended => check.take(&one(line)),
+                Err(_) if !has_ended && line.starts_with(CHECKPOINT_START) => has_ended = true,
+                Ok(_) | Err(_) => check.found(Broken {
                     sequence: check.expected(),
                     problem: Problem::Altered,
                 }),
@@ -179,7 +187,20 @@ impl Verify {
             }
         }
         check.take(&AuditSlice::default());
-        Ok(check.report())
+        self.vouched(check.report())
+    }
+
+    /// Without a signature over its last record nobody can tell whether an export is all of it.
+    fn vouched(&self, report: Report) -> Result<Report, Outcome> {
+        let must_be = !self.part || !self.public_key.is_empty();
+        let is_open = report.checkpoints == 0 || report.signed_to < report.head.sequence;
+        if report.broken.is_none() && must_be && is_open {
+            let to = report.signed_to;
+            return Err(Outcome::failed(format!(
+                "the export is signed to record {to} only: whether it is whole behind that cannot be told"
+            )));
+        }
+        Ok(report)
     }
 
     async fn ask(&self) -> Result<Report, Outcome> {
@@ -259,15 +280,16 @@ fn checkpoint_in(path: &Path) -> Result<Option<Checkpoint>, Outcome> {
     let mut found = None;
     for line in lines_of(path)? {
         let line = line?;
-        let inner = line.strip_prefix(CHECKPOINT_START);
-        let Some(inner) = inner.and_then(|rest| rest.strip_suffix(b"}")) else {
+        let Some(inner) = line.strip_prefix(CHECKPOINT_START) else {
             continue;
         };
+        let wrong = |problem: &str| {
+            Outcome::no(format!("the audit is not whole: the checkpoint: {problem}"))
+        };
+        let inner = inner.strip_suffix(b"}");
+        let inner = inner.ok_or_else(|| wrong("its line is not whole"))?;
         let read = Checkpoint::from_json(inner);
-        let read = read.map_err(|error| {
-            Outcome::no(format!("the audit is not whole: the checkpoint: {error}"))
-        })?;
-        found = Some(read);
+        found = Some(read.map_err(|error| wrong(&error.to_string()))?);
     }
     Ok(found)
 }

@@ -122,6 +122,35 @@ async fn every_change_of_an_export_is_found() {
         assert_eq!(report["problem"], problem, "{report}");
         assert!(report["first_bad_sequence"].as_u64().unwrap() > 0);
     }
+    // What does not say how it ends cannot be told, and a checkpoint is whole or wrong.
+    let unsigned = joined(&lines[..lines.len() - 1]);
+    let beginning = joined(&lines[..2]);
+    let last = lines.len() - 1;
+    let blank = format!("{}{} \n", joined(&lines[..last]), lines[last]);
+    let half = &text[..text.len() - 20];
+    let behind = format!("{text}{}\n", lines[0]);
+    let junk = text.replacen('\n', "\n{\"checkpoint\":junk}\n", 1);
+    let cases = [
+        (unsigned.as_str(), 2),
+        (&beginning, 2),
+        ("", 2),
+        (&blank, 1),
+        (half, 1),
+        (&behind, 1),
+        (&junk, 1),
+    ];
+    for (text, expected) in cases {
+        std::fs::write(&changed, text).unwrap();
+        let (code, out, err) = run(&sidecar, &["verify", "--file", path(&changed)]).await;
+        assert_eq!(code, expected, "{text}: {out}{err}");
+    }
+    std::fs::write(&changed, &unsigned).unwrap();
+    let part = ["verify", "--part", "--file", path(&changed)];
+    assert_eq!(run(&sidecar, &part).await.0, 0);
+    let nothing = sidecar.home().join("nothing");
+    std::fs::write(&nothing, "\n").unwrap();
+    let outside = ["verify", "--checkpoint", path(&nothing)];
+    assert_eq!(run(&sidecar, &outside).await.0, 2);
     // A byte anywhere.
     for at in (0..text.len()).step_by(97) {
         let mut bytes = text.clone().into_bytes();
