@@ -1,7 +1,7 @@
 /** A line to the sidecar that a test can cut. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-export class Proxy implements AsyncDisposable {
+export class Line implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   cuts = 0;
@@ -25,8 +25,8 @@ export class Proxy implements AsyncDisposable {
     });
   }
 
-  static async to(port: number): Promise<Proxy> {
-    const made = new Proxy(port);
+  static async to(port: number): Promise<Line> {
+    const made = new Line(port);
     await new Promise<void>((resolve) => made.#server.listen(0, "127.0.0.1", resolve));
     const address = made.#server.address();
     made.endpoint = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
