@@ -6,13 +6,13 @@
 import * as net from "node:net";
 import * as tls from "node:tls";
 import type { Transport } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { type Endpoint, resolveToken, type TlsOptions } from "../endpoint.js";
 import { VERSION } from "../version.js";
+import { Http2Session } from "./session.js";
 
 /** The largest frame of the contract; limits proper are agreed on each stream. */
 export const MESSAGE_BYTES_MAX = 5_242_864;
-const WINDOW_BYTES = 8 * 1024 * 1024;
 
 /** One HTTP/2 connection, made with its first request. `close` ends everything on it. */
 export interface Connection {
@@ -31,34 +31,15 @@ export class Dialer {
   /** A new connection of its own. */
   open(): Connection {
     const { authority } = this.endpoint;
-    const sockets = new Set<net.Socket>();
-    const sessions = new Http2SessionManager(
-      authority,
-      // Finds a half-open connection where a stream has no ping of its own.
-      { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 },
-      {
-        settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
-        createConnection: () => {
-          const socket = this.#connect();
-          sockets.add(socket);
-          socket.once("close", () => sockets.delete(socket));
-          return socket;
-        },
-      },
-    );
+    const session = new Http2Session(authority, () => this.#connect());
     const transport = createGrpcTransport({
       baseUrl: authority,
-      sessionManager: sessions,
+      sessionManager: session,
       readMaxBytes: MESSAGE_BYTES_MAX,
       writeMaxBytes: MESSAGE_BYTES_MAX,
       acceptCompression: [],
     });
-    const close = (): void => {
-      sessions.abort();
-      // A session that is still connecting has no end of its own.
-      for (const socket of sockets) socket.destroy();
-    };
-    return { transport, close };
+    return { transport, close: () => session.close() };
   }
 
   #connect(): net.Socket {
@@ -67,7 +48,8 @@ export class Dialer {
     const url = new URL(authority);
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const port = Number(url.port || (secure ? 443 : 80));
-    // Without `noDelay` a small message may wait 40 ms for the acknowledgement of the one before.
+    // A small message must not wait 40 ms for the acknowledgement of the one before. Node sees to that for
+    // HTTP/2, too; it is the contract's, and so stands here.
     if (!secure) return net.connect({ host, port, noDelay: true });
     const { ca, key, cert } = this.tlsOptions ?? {};
     const pem = (value: string | Uint8Array | undefined) =>

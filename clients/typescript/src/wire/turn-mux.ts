@@ -125,8 +125,10 @@ export class TurnMux {
       throw new errors.ConnectionLost("the sidecar ended the stream of turns");
     } catch (error) {
       const failure = errorOf(error);
-      this.log.info(`the stream of turns ended: ${failure.message} [${failure.code}]`);
-      if (!isTransient(failure) && !this.#stop.signal.aborted) this.#failAll(failure);
+      if (!this.#stop.signal.aborted) {
+        this.log.info(`the stream of turns ended: ${failure.message} [${failure.code}]`);
+        if (!isTransient(failure)) this.#failAll(failure);
+      }
     } finally {
       this.#stream = undefined;
       stream.abort.abort();
