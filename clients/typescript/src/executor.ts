@@ -5,7 +5,7 @@
  * most once, and whatever it does, its call gets one answer and nothing reaches the process as an
  * unhandled rejection.
  */
-import type { CancelReason, ToolServiceRegistry } from "./context.js";
+import type { Cancellation, CancelReason, ToolServiceRegistry } from "./context.js";
 import { ToolCancelled, ToolError } from "./errors.js";
 import { type Dispatch, Execution, type ExecutionHost, type ExecutorLink, keyOf } from "./execution.js";
 import type { Logger } from "./logger.js";
@@ -232,11 +232,8 @@ export class Executor implements ExecutionHost {
 
   /** A stop counts as one only if it was asked for; else it is the handler's failure. */
   #outcomeOf(execution: Execution, thrown: unknown): Outcome {
-    if (execution.cancellation.cancelled) {
-      if (thrown instanceof ToolCancelled) return new Stopped(thrown.effect, thrown.message);
-      if (isAbort(thrown, execution.cancellation.signal.reason))
-        return new Stopped("unknown", "the handler stopped");
-    }
+    const stopped = stoppedBy(thrown, execution.cancellation);
+    if (stopped !== undefined) return stopped;
     if (!(thrown instanceof ToolError)) {
       // The message may quote arguments, and so may the stack; the sidecar has both.
       const kind = thrown instanceof Error ? thrown.name : typeof thrown;
@@ -292,10 +289,14 @@ export class Executor implements ExecutionHost {
   }
 }
 
-/** Whether what was thrown says "I was told to stop", as `fetch`, timers and streams say it. */
-function isAbort(thrown: unknown, reason: unknown): boolean {
+/** What a handler that threw means by it, if it was told to stop; undefined: it failed. */
+export function stoppedBy(thrown: unknown, cancellation: Cancellation): Stopped | undefined {
+  if (!cancellation.cancelled) return undefined;
+  if (thrown instanceof ToolCancelled) return new Stopped(thrown.effect, thrown.message);
+  // As `fetch`, timers and streams say it.
   for (let error = thrown, depth = 0; error instanceof Error && depth < 8; error = error.cause, depth += 1) {
-    if (error === reason || error.name === "AbortError") return true;
+    if (error.name === "AbortError" || error === cancellation.signal.reason)
+      return new Stopped("unknown", "the handler stopped");
   }
-  return false;
+  return undefined;
 }

@@ -8,7 +8,8 @@ import { createHash } from "node:crypto";
 import { type Approval, CHOICES } from "./approval.js";
 import { Client } from "./client.js";
 import { Cancellation, sessionState, silentReporter, ToolContext, ToolServiceRegistry } from "./context.js";
-import { ToolCancelled, ToolNotFound } from "./errors.js";
+import { ToolNotFound } from "./errors.js";
+import { stoppedBy } from "./executor.js";
 import type { HookAnswer, HookInput, HookQuestion } from "./hook.js";
 import type { Hooks } from "./hooks.js";
 import { encodeText, parsedField, toJson } from "./json.js";
@@ -63,8 +64,9 @@ export async function callTool(
   try {
     return record(tool, callId, await tool.run(argumentsJson, context));
   } catch (thrown) {
-    if (thrown instanceof ToolCancelled && cancellation.cancelled) {
-      const { effect } = thrown;
+    const stopped = stoppedBy(thrown, cancellation);
+    if (stopped !== undefined) {
+      const { effect } = stopped;
       return new CallResult({ callId, tool: tool.name, outcome: "cancelled", isError: true, effect });
     }
     return record(tool, callId, resultOfThrown(thrown));

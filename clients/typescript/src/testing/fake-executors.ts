@@ -226,10 +226,26 @@ export class FakeExecutors {
         state: { schemaVersion: 1, sessionId: context.sessionId ?? "", metadataJson },
       },
     });
+    return this.#dispatch(instance, request);
+  }
+
+  /** Sends a request as it is, to the executor that has its tool. Throws `RangeError`: nobody has. */
+  resend(request: ex.ExecuteRequest): FakeCall {
+    const instance = this.find(request.toolName);
+    if (instance === undefined) throw new RangeError(`nobody has the tool \`${request.toolName}\``);
+    return this.#dispatch(instance, request);
+  }
+
+  #dispatch(instance: Instance, request: ex.ExecuteRequest): FakeCall {
     const call = new FakeCall(request, () => instance.line);
     this.#calls.set(keyOfRef(request.execution), call);
     tell(instance.line, { case: "execute", value: request });
     return call;
+  }
+
+  /** Forgets what is in flight, as a sidecar does that lost its memory. */
+  forgetCalls(): void {
+    this.#calls.clear();
   }
 
   /** Says something to every connected executor. */

@@ -125,8 +125,8 @@ export class HookStream {
     } catch (error) {
       const failure = errorOf(connection.failure ?? error);
       if (!this.#stop.signal.aborted) {
-        const isFatal = !this.#wasReady && FATAL.some((kind) => failure instanceof kind);
-        if (isFatal || failure.code === "token_unreadable") throw failure;
+        const isFatal = failure.code === "token_unreadable" || FATAL.some((kind) => failure instanceof kind);
+        if (isFatal && !this.#wasReady) throw failure;
         this.#options.log.info(`the hook stream ended: ${failure.message} [${failure.code}]`);
       }
     } finally {

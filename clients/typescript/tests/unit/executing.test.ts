@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { PermissionCheckRequestSchema } from "../../src/gen/callgate/v1/executor_service_pb.js";
+import {
+  ExecuteRequestSchema,
+  ExecutionRefSchema,
+  PermissionCheckRequestSchema,
+} from "../../src/gen/callgate/v1/executor_service_pb.js";
 import {
   type Client,
   type ClientOptions,
@@ -275,6 +279,22 @@ test("more tools than one message takes go in several", async () => {
     ],
   );
   assert.equal((await (await fake.startCall("d")).result()).text, "d");
+});
+
+test("a call of another definition of a tool is not taken", async () => {
+  await using fake = await FakeSidecar.start();
+  await using _ = await ready(fake, { tool: () => "" });
+  const call = await fake.startCall("tool");
+  await call.result();
+  const execution = create(ExecutionRefSchema, { executionId: "other", attempt: 1 });
+  const changed = create(ExecuteRequestSchema, {
+    ...call.request,
+    execution,
+    toolDigest: Buffer.alloc(32, 1),
+  });
+  const sent = fake.executors.resend(changed);
+  await sent.result();
+  assert.equal(sent.rejected, "unknown_tool");
 });
 
 test("a tool's own check answers, and whatever goes wrong asks", async () => {

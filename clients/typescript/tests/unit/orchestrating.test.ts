@@ -5,6 +5,7 @@ import {
   After,
   ApprovalAnswer,
   Before,
+  Cancellation,
   Client,
   DecisionConflict,
   DecisionRefused,
@@ -225,6 +226,10 @@ test("a tool runs without a sidecar, and its failures are results", async () => 
   client.tool({ name: "fails", description: "", handler: () => Promise.reject(new Error("oops")) });
   assert.equal((await callTool(client, "fails")).error?.code, "tool_execution_failed");
   await assert.rejects(callTool(client, "none"), { code: "tool_not_found" });
+  client.tool({ name: "waits", description: "", handler: (_args, ctx) => ctx.signal.throwIfAborted() });
+  const cancellation = new Cancellation();
+  cancellation.request("call_cancelled");
+  assert.equal((await callTool(client, "waits", {}, { cancellation })).outcome, "cancelled");
   assert.throws(() => client.start(), TypeError);
   assert.equal(Suspended.code, "turn_suspended");
 });

@@ -74,21 +74,39 @@ test("a handler runs on without a stream, and its result goes out on the next", 
 });
 
 test("an execution that the sidecar does not know is stopped and forgotten", async () => {
-  await using first = await FakeSidecar.start();
-  const { client, seen } = await holding(first);
+  await using fake = await FakeSidecar.start();
+  const { client, seen } = await holding(fake);
   await using _closed = client;
-  const call = await first.startCall("hold");
+  const call = await fake.startCall("hold");
   await call.until(() => call.accepted.length > 0);
-  const back = await first.goAway();
-  // Another process of the sidecar, without memory.
-  Object.assign(first.executors, { hellos: [] });
-  call.request.execution!.executionId = "another";
-  await back();
-  await first.until(() => first.executors.hellos.length === 1);
+  fake.executors.forgetCalls();
+  fake.dropConnections();
+  await fake.until(() => fake.executors.hellos.length === 2);
+  assert.equal(fake.executors.hellos[1]?.inFlight.length, 1);
   await client.waitReady();
-  assert.equal(first.executors.hellos[0]?.inFlight.length, 1);
-  await client.close({ drainTimeoutMs: 2_000 });
-  assert.equal(seen.runs, 1);
+  fake.dropConnections();
+  await fake.until(() => fake.executors.hellos.length === 3);
+  assert.equal(fake.executors.hellos[2]?.inFlight.length, 0);
+  assert.deepEqual([seen.runs, seen.reasons, call.results], [1, ["call_cancelled"], 0]);
+});
+
+test("a call that comes twice begins once, and another definition or a late one is not taken", async () => {
+  await using fake = await FakeSidecar.start();
+  const { client, open, seen } = await holding(fake);
+  await using _closed = client;
+  const call = await fake.startCall("hold");
+  await call.until(() => call.accepted.length === 1);
+  fake.tell({ case: "execute", value: call.request });
+  await call.until(() => call.accepted.length === 2);
+  const other = await fake.startCall("hold");
+  await other.until(() => other.accepted.length === 1);
+  const closing = client.close();
+  const late = await fake.startCall("hold");
+  await late.until(() => late.rejected !== "");
+  assert.equal(late.rejected, "draining");
+  open();
+  await closing;
+  assert.deepEqual([seen.runs, call.results], [2, 1]);
 });
 
 test("a peer that answers no pings is given up, and pings of its own are answered", async () => {
