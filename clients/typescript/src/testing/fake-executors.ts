@@ -62,7 +62,12 @@ export class FakeExecutors {
     return [...this.#instances.values()].find((one) => one.line !== undefined && one.tools.has(tool));
   }
 
-  /** The names of all tools. */
+  /** Whether an instance has the tool, connected or not. */
+  knows(tool: string): boolean {
+    return [...this.#instances.values()].some((one) => one.tools.has(tool));
+  }
+
+  /** The definitions of all tools. */
   definitions(): ty.ToolDefinition[] {
     return [...this.#instances.values()].flatMap((one) =>
       [...one.tools.values()].map((tool) => tool.definition),

@@ -144,6 +144,10 @@ export class FakeTurns {
   ): Promise<ty.CallResult> {
     const { request } = turn;
     const edited = decision?.editedArgumentsJson ?? new Uint8Array();
+    // As at the sidecar, a call waits for an executor that has lost its stream.
+    while (this.executors.knows(call.name) && this.executors.find(call.name) === undefined) {
+      await this.executors.change();
+    }
     const sent = this.executors.send({
       toolName: call.name,
       callId: call.callId,
