@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything that they need on a fresh machine.
 # Needed beforehand: a Rust toolchain (1.95 or newer), a C compiler, Python 3.10 or newer, git; the tests
-# also need Go 1.26 or newer and tmux.
+# also need Go 1.26 or newer, Node 20 or newer with npm, and tmux.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -16,12 +16,13 @@ VENV_NEWEST := $(TARGET)/venv-newest
 INPUTS := $(TARGET)/test-inputs
 PY_CLIENT := clients/python
 GO_CLIENT := clients/go
+TS_CLIENT := clients/typescript
 
 export CARGO_INCREMENTAL := 0
 export CALLGATE_TEST_INPUTS := $(INPUTS)
 
 .PHONY: help demo test bench soak generate baseline inputs format \
-	check-rust check-proto test-rust test-python test-go clean
+	check-rust check-proto test-rust test-python test-go test-typescript clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -31,7 +32,7 @@ demo: $(VENV)/.ready ## run the main job: a sidecar, a Python executor, recorded
 	@$(CARGO) build --locked --quiet --bin callgate
 	@$(TARGET)/debug/callgate demo --python $(VENV)/bin/python --examples $(PY_CLIENT)/examples
 
-test: check-proto check-rust test-rust test-python test-go ## run every test
+test: check-proto check-rust test-rust test-python test-go test-typescript ## run every test
 	@echo "all tests passed"
 
 check-proto: $(TOOLS)/.ready
@@ -65,6 +66,14 @@ test-go: $(TOOLS)/.ready
 	cd $(GO_CLIENT) && $(GO) tool -modfile=tools.mod staticcheck -tags real ./tests/real
 	cd $(GO_CLIENT) && $(GO) test -race -count=1 ./...
 	cd $(GO_CLIENT) && CALLGATE_BIN=$(TARGET)/debug/callgate $(GO) test -race -count=1 -tags real ./tests/real
+
+test-typescript: $(TOOLS)/.ready
+	$(CARGO) test --locked --quiet --workspace --features failpoints --no-run
+	cd $(TS_CLIENT) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd $(TS_CLIENT) && node generate.mjs --check
+	cd $(TS_CLIENT) && npm run -s check && npm -s test
+	cd $(TS_CLIENT) && CALLGATE_BIN=$(TARGET)/debug/callgate npm run -s test:real
+	cd $(TS_CLIENT) && npm run -s build && npm run -s pack:check
 
 bench: $(VENV)/.ready ## measure against the bare relay; writes target/bench.json
 	$(CARGO) build --locked --release --bins

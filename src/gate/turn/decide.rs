@@ -4,17 +4,21 @@
 //! refused changes nothing. Never trusts a decision's contents: arguments pass schema and deny rules
 //! again, and grants are picked among those that were shown.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::call::Call;
 use super::effect::{Durability, Effect};
 use super::input::{Cancel, CancelScope, CheckedArguments};
-use super::judge::{Case, Wanted, refused};
+use super::judge::{Case, Wanted, document_of, refused};
+use super::meant::is_for;
 use super::settle::End;
 use super::{TurnMachine, View};
 use crate::gate::approval::{
     self, Approval, ApprovalState, Choice, DecideError, Deciding, Decision, Outcome,
 };
+use crate::gate::hooks::{BeforeAction, Body, Hook, Judged, Point};
 use crate::gate::ids::{CallIndex, UnixMillis};
 use crate::gate::json::Document;
 use crate::gate::mask::unmasked;
@@ -193,7 +197,7 @@ impl TurnMachine {
             call.arguments.replace(arguments.clone()),
             call.replace_answers(decided.answers),
         );
-        let denied = denies(call, now, view);
+        let denied = denies(call, now, view).or_else(|| forbidden(call, view));
         if let Some(why) = denied {
             call.arguments = before.0;
             call.replace_answers(before.1);
@@ -351,4 +355,23 @@ fn denies(call: &Call, now: UnixMillis, view: &View<'_>) -> Option<String> {
     let (answer, _) = case.judge(Wanted::Answer);
     let denied = answer.verdict == Verdict::Deny;
     denied.then(|| refused(call, tool, &answer).refusal.to_string())
+}
+
+/// Why a built-in hook denies the call as it is now. None: none does; remote ones are not asked again.
+fn forbidden(call: &Call, view: &View<'_>) -> Option<String> {
+    let outside = call.leaves_its_directories().map(|denial| denial.reason);
+    let document = document_of(call, view);
+    let judged = Judged {
+        arguments: document.as_ref(),
+        cwd: view.session.cwd,
+    };
+    let denied = |hook: &Arc<Hook>| {
+        let Body::BuiltIn(builtin) = &hook.body else {
+            return None;
+        };
+        let verdict = is_for(hook, call, view).then(|| builtin.judge(&judged))?;
+        let why = format!("the hook `{}`: {}", hook.id, verdict.reason_for_user);
+        (verdict.action == BeforeAction::Deny).then_some(why)
+    };
+    outside.or_else(|| view.hooks.at(Point::BeforeToolCall).find_map(denied))
 }

@@ -6,6 +6,7 @@ use callgate_client::pb::v1 as pb;
 use serde_json::json;
 
 use super::listed;
+use crate::support::approver::{Approver, choose, code};
 use crate::support::orchestrator::{call, code_of, result_of, text_of, turn};
 use crate::support::sidecar::{Setup, home, refuses_to_start};
 use crate::support::{set_up, tools};
@@ -128,6 +129,37 @@ async fn rules_see_the_command_that_a_hook_before_them_put_in() {
         .run_to_end(turn("t", [call("c", "shell", "{}")]))
         .await;
     assert_eq!(code_of(&completed, "c"), "tool_denied_by_hook");
+}
+
+#[tokio::test]
+async fn an_approver_does_not_edit_past_a_built_in_hook() {
+    let inside = r#"{ tools = ["save"],
+        then = { require_path_inside = { pointers = ["/path"], directories = ["/ok"] } } }"#;
+    let setup = Setup::default().set("hooks.builtin", format!("[{inside}]"));
+    let save = tool(
+        "save",
+        r#"{"type":"object","properties":{"path":{"type":"string"}}}"#,
+    );
+    let (sidecar, mut executor, orchestrator) = set_up(setup, [save]).await;
+    let asked = turn("t", [call("c", "save", r#"{"path":"/ok/a"}"#)]);
+    let mut events = orchestrator.run(asked).await;
+    let is_suspended =
+        |body: &pb::turn_event::Body| matches!(body, pb::turn_event::Body::TurnSuspended(_));
+    events.until(is_suspended).await;
+    let approver = Approver::connect(&sidecar).await;
+    let approval = approver.only().await;
+    let edit = |path: &str| pb::ApprovalDecision {
+        edited_arguments_json: json!({ "path": path }).to_string().into(),
+        ..choose(&approval, pb::ApprovalChoice::Edit)
+    };
+    let outcome = approver.decide(edit("/etc/passwd")).await;
+    assert_eq!(code(&outcome), "approval_edit_invalid");
+    let outcome = approver.decide(edit("/ok/b")).await;
+    assert_eq!(outcome.status(), pb::DecisionStatus::Taken);
+    let work = executor.work().await;
+    assert_eq!(work.arguments_json, r#"{"path":"/ok/b"}"#);
+    executor.answer_text(&work, "saved").await;
+    events.completed().await;
 }
 
 #[tokio::test]

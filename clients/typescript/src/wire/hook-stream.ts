@@ -100,6 +100,7 @@ export class HookStream {
     const connection = this.#connection;
     if (connection?.isWelcomed !== true) return connection?.abort.abort();
     // In order: the sidecar unregisters the hooks.
+    connection.say({ case: "leave", value: {} });
     connection.outbox.end();
     setTimeout(() => connection.abort.abort(), END_GRACE_MS).unref();
   }

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file callgate/v1/hook_service.proto.
  */
 export const file_callgate_v1_hook_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5jYWxsZ2F0ZS92MS9ob29rX3NlcnZpY2UucHJvdG8SC2NhbGxnYXRlLnYxIu0BChJDb25uZWN0SG9va1JlcXVlc3QSJwoFaGVsbG8YASABKAsyFi5jYWxsZ2F0ZS52MS5Ib29rSGVsbG9IABIrCgd2ZXJkaWN0GAIgASgLMhguY2FsbGdhdGUudjEuSG9va1ZlcmRpY3RIABIzCg5uZWVkX21vcmVfdGltZRgDIAEoCzIZLmNhbGxnYXRlLnYxLk5lZWRNb3JlVGltZUgAEiEKBHBpbmcYDiABKAsyES5jYWxsZ2F0ZS52MS5QaW5nSAASIQoEcG9uZxgPIAEoCzIRLmNhbGxnYXRlLnYxLlBvbmdIAEIGCgRib2R5ItQCChNDb25uZWN0SG9va1Jlc3BvbnNlEisKB3dlbGNvbWUYASABKAsyGC5jYWxsZ2F0ZS52MS5Ib29rV2VsY29tZUgAEjEKCmludm9jYXRpb24YAiABKAsyGy5jYWxsZ2F0ZS52MS5Ib29rSW52b2NhdGlvbkgAEkAKFGludm9jYXRpb25fY2FuY2VsbGVkGAMgASgLMiAuY2FsbGdhdGUudjEuSW52b2NhdGlvbkNhbmNlbGxlZEgAEiEKBHBpbmcYDiABKAsyES5jYWxsZ2F0ZS52MS5QaW5nSAASIQoEcG9uZxgPIAEoCzIRLmNhbGxnYXRlLnYxLlBvbmdIABImCgdnb19hd2F5GBMgASgLMhMuY2FsbGdhdGUudjEuR29Bd2F5SAASJQoGbm90aWNlGBQgASgLMhMuY2FsbGdhdGUudjEuTm90aWNlSABCBgoEYm9keSLaAQoJSG9va0hlbGxvEiwKBWhvb2tzGAEgAygLMh0uY2FsbGdhdGUudjEuSG9va1JlZ2lzdHJhdGlvbhITCgtpbnN0YW5jZV9pZBgCIAEoCRIsCghwcm90b2NvbBgDIAEoCzIaLmNhbGxnYXRlLnYxLlByb3RvY29sUmFuZ2USGQoRbWF4X21lc3NhZ2VfYnl0ZXMYBCABKA0SIgoabWF4X2NvbmN1cnJlbnRfaW52b2NhdGlvbnMYBSABKA0SHQoDc2RrGAYgASgLMhAuY2FsbGdhdGUudjEuU2RrIqICChBIb29rUmVnaXN0cmF0aW9uEg8KB2hvb2tfaWQYASABKAkSJgoGcG9pbnRzGAIgAygOMhYuY2FsbGdhdGUudjEuSG9va1BvaW50Eg0KBW9yZGVyGAMgASgNEikKB21hdGNoZXIYBCABKAsyGC5jYWxsZ2F0ZS52MS5Ib29rTWF0Y2hlchIXCgp0aW1lb3V0X21zGAUgASgNSACIAQESMAoKb25fZmFpbHVyZRgGIAEoDjIcLmNhbGxnYXRlLnYxLkhvb2tGYWlsdXJlTW9kZRIPCgdvYnNlcnZlGAcgASgIEhMKC2Rlc2NyaXB0aW9uGAggASgJEhsKE3dpdGhob2xkX29uX2ZhaWx1cmUYCSABKAhCDQoLX3RpbWVvdXRfbXMimQEKC0hvb2tNYXRjaGVyEg0KBXRvb2xzGAEgAygJEisKC3Jpc2tfbGV2ZWxzGAIgAygOMhYuY2FsbGdhdGUudjEuUmlza0xldmVsEiQKBWtpbmRzGAMgAygOMhUuY2FsbGdhdGUudjEuVG9vbEtpbmQSDQoFcnVsZXMYBCADKAkSGQoRYXJndW1lbnRfcG9pbnRlcnMYBSADKAki0gEKC0hvb2tXZWxjb21lEhAKCHByb3RvY29sGAEgASgNEhUKDWNvbm5lY3Rpb25faWQYAiABKAkSEwoLaW5zdGFuY2VfaWQYAyABKAkSLwoKcmVnaXN0ZXJlZBgEIAMoCzIbLmNhbGxnYXRlLnYxLkhvb2tSZWdpc3RlcmVkEikKBnRpbWluZxgFIAEoCzIZLmNhbGxnYXRlLnYxLlN0cmVhbVRpbWluZxIpCgZsaW1pdHMYBiABKAsyGS5jYWxsZ2F0ZS52MS5TdHJlYW1MaW1pdHMiRwoOSG9va1JlZ2lzdGVyZWQSDwoHaG9va19pZBgBIAEoCRIkCgVlcnJvchgCIAEoCzIVLmNhbGxnYXRlLnYxLlJwY0Vycm9yIoAFCg5Ib29rSW52b2NhdGlvbhIVCg1pbnZvY2F0aW9uX2lkGAEgASgJEg8KB2hvb2tfaWQYAiABKAkSJQoFcG9pbnQYAyABKA4yFi5jYWxsZ2F0ZS52MS5Ib29rUG9pbnQSFQoNaW52b2tlZF9hdF9tcxgEIAEoBBISCgp0aW1lb3V0X21zGAUgASgNEg8KB2F0dGVtcHQYBiABKA0SEgoKc2Vzc2lvbl9pZBgHIAEoCRIXCg9yb290X3Nlc3Npb25faWQYCCABKAkSDgoGcnVuX2lkGAkgASgJEg8KB3R1cm5faWQYCiABKAkSEAoIYmF0Y2hfaWQYCyABKAkSCwoDY3dkGAwgASgJEh8KBG1vZGUYDSABKA4yES5jYWxsZ2F0ZS52MS5Nb2RlEigKBXRyYWNlGA4gASgLMhkuY2FsbGdhdGUudjEuVHJhY2VDb250ZXh0Ei0KBmJlZm9yZRgUIAEoCzIbLmNhbGxnYXRlLnYxLkJlZm9yZVRvb2xDYWxsSAASKwoFYWZ0ZXIYFSABKAsyGi5jYWxsZ2F0ZS52MS5BZnRlclRvb2xDYWxsSAASMgoIYXBwcm92YWwYFiABKAsyHi5jYWxsZ2F0ZS52MS5BcHByb3ZhbFJlcXVlc3RlZEgAEikKBHR1cm4YFyABKAsyGS5jYWxsZ2F0ZS52MS5UdXJuT2JzZXJ2ZWRIABI0Cg5sb29wX3N1c3BlY3RlZBgYIAEoCzIaLmNhbGxnYXRlLnYxLkxvb3BTdXNwZWN0ZWRIABIvCglkaWFnbm9zaXMYGSABKAsyGi5jYWxsZ2F0ZS52MS5Mb29wRGlhZ25vc2lzSABCCQoHcGF5bG9hZCLnAQoOQmVmb3JlVG9vbENhbGwSIwoEY2FsbBgBIAEoCzIVLmNhbGxnYXRlLnYxLlRvb2xDYWxsEhYKDmFyZ3VtZW50c19qc29uGAIgASgMEhwKFGFyZ3VtZW50c19nZW5lcmF0aW9uGAMgASgNEioKCnZhbGlkYXRpb24YBCABKAsyFi5jYWxsZ2F0ZS52MS5Ub29sRXJyb3ISIwoEdG9vbBgFIAEoCzIVLmNhbGxnYXRlLnYxLkhvb2tUb29sEikKB2VhcmxpZXIYBiADKAsyGC5jYWxsZ2F0ZS52MS5Ib29rT3V0Y29tZSKNAQoISG9va1Rvb2wSDAoEbmFtZRgBIAEoCRINCgVvd25lchgCIAEoCRITCgt0b29sX2RpZ2VzdBgDIAEoDBIqCgpyaXNrX2xldmVsGAQgASgOMhYuY2FsbGdhdGUudjEuUmlza0xldmVsEiMKBGtpbmQYBSABKA4yFS5jYWxsZ2F0ZS52MS5Ub29sS2luZCKHAQoLSG9va091dGNvbWUSDwoHaG9va19pZBgBIAEoCRIqCgZzdGF0dXMYAiABKA4yGi5jYWxsZ2F0ZS52MS5Ib29rUnVuU3RhdHVzEikKBmFjdGlvbhgDIAEoDjIZLmNhbGxnYXRlLnYxLkJlZm9yZUFjdGlvbhIQCghtb2RpZmllZBgEIAEoCCKaAQoNQWZ0ZXJUb29sQ2FsbBIjCgRjYWxsGAEgASgLMhUuY2FsbGdhdGUudjEuVG9vbENhbGwSFgoOYXJndW1lbnRzX2pzb24YAiABKAwSJwoGcmVzdWx0GAMgASgLMhcuY2FsbGdhdGUudjEuQ2FsbFJlc3VsdBIjCgR0b29sGAQgASgLMhUuY2FsbGdhdGUudjEuSG9va1Rvb2wiPAoRQXBwcm92YWxSZXF1ZXN0ZWQSJwoIYXBwcm92YWwYASABKAsyFS5jYWxsZ2F0ZS52MS5BcHByb3ZhbCJ9CgxUdXJuT2JzZXJ2ZWQSJAoFY2FsbHMYASADKAsyFS5jYWxsZ2F0ZS52MS5Ub29sQ2FsbBIoCgdyZXN1bHRzGAIgAygLMhcuY2FsbGdhdGUudjEuQ2FsbFJlc3VsdBIdCgNydW4YAyABKAsyEC5jYWxsZ2F0ZS52MS5SdW4ifQoNTG9vcFN1c3BlY3RlZBIrCghkZXRlY3RvchgBIAEoDjIZLmNhbGxnYXRlLnYxLkxvb3BEZXRlY3RvchIOCgZyZWFzb24YAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSHQoDcnVuGAQgASgLMhAuY2FsbGdhdGUudjEuUnVuIkQKDUxvb3BEaWFnbm9zaXMSFAoMaGlzdG9yeV9qc29uGAEgASgMEh0KA3J1bhgCIAEoCzIQLmNhbGxnYXRlLnYxLlJ1biIsChNJbnZvY2F0aW9uQ2FuY2VsbGVkEhUKDWludm9jYXRpb25faWQYASABKAkiNwoMTmVlZE1vcmVUaW1lEhUKDWludm9jYXRpb25faWQYASABKAkSEAoIZXh0cmFfbXMYAiABKA0imgIKC0hvb2tWZXJkaWN0EhUKDWludm9jYXRpb25faWQYASABKAkSLAoGYmVmb3JlGAIgASgLMhouY2FsbGdhdGUudjEuQmVmb3JlVmVyZGljdEgAEioKBWFmdGVyGAMgASgLMhkuY2FsbGdhdGUudjEuQWZ0ZXJWZXJkaWN0SAASMAoIYXBwcm92YWwYBCABKAsyHC5jYWxsZ2F0ZS52MS5BcHByb3ZhbFZlcmRpY3RIABIwCgxsb29wX3ZlcmRpY3QYBSABKAsyGC5jYWxsZ2F0ZS52MS5Mb29wVmVyZGljdEgAEisKB2ZhaWx1cmUYBiABKAsyGC5jYWxsZ2F0ZS52MS5Ib29rRmFpbHVyZUgAQgkKB3ZlcmRpY3Qi8QEKDUJlZm9yZVZlcmRpY3QSKQoGYWN0aW9uGAEgASgOMhkuY2FsbGdhdGUudjEuQmVmb3JlQWN0aW9uEhoKEm1vZGlmaWVkX2FyZ3NfanNvbhgCIAEoDBIaChJhZGRpdGlvbmFsX2NvbnRleHQYAyABKAkSFwoPc3VwcHJlc3Nfb3V0cHV0GAQgASgIEhcKD3JlYXNvbl9mb3JfdXNlchgFIAEoCRIYChByZWFzb25fZm9yX21vZGVsGAYgASgJEjEKEHN5bnRoZXRpY19yZXN1bHQYByABKAsyFy5jYWxsZ2F0ZS52MS5Ub29sUmVzdWx0IvEBCgxBZnRlclZlcmRpY3QSKAoGYWN0aW9uGAEgASgOMhguY2FsbGdhdGUudjEuQWZ0ZXJBY3Rpb24SMAoPbW9kaWZpZWRfcmVzdWx0GAIgASgLMhcuY2FsbGdhdGUudjEuVG9vbFJlc3VsdBI3ChFpbmplY3RlZF9tZXNzYWdlcxgDIAMoCzIcLmNhbGxnYXRlLnYxLkluamVjdGVkTWVzc2FnZRIaChJhZGRpdGlvbmFsX2NvbnRleHQYBCABKAkSFwoPc3VwcHJlc3Nfb3V0cHV0GAUgASgIEhcKD3JlYXNvbl9mb3JfdXNlchgGIAEoCSJoCg9BcHByb3ZhbFZlcmRpY3QSKwoGYWN0aW9uGAEgASgOMhsuY2FsbGdhdGUudjEuQXBwcm92YWxBY3Rpb24SDwoHbWVzc2FnZRgCIAEoCRIXCg9hcHByb3ZhbF9kaWdlc3QYAyABKAwiQgoLTG9vcFZlcmRpY3QSDwoHaXNfbG9vcBgBIAEoCBIOCgZyZWFzb24YAiABKAkSEgoKY29uZmlkZW5jZRgDIAEoASIeCgtIb29rRmFpbHVyZRIPCgdtZXNzYWdlGAEgASgJIhIKEExpc3RIb29rc1JlcXVlc3QiOQoRTGlzdEhvb2tzUmVzcG9uc2USJAoFaG9va3MYASADKAsyFS5jYWxsZ2F0ZS52MS5Ib29rSW5mbyKWAQoISG9va0luZm8SMwoMcmVnaXN0cmF0aW9uGAEgASgLMh0uY2FsbGdhdGUudjEuSG9va1JlZ2lzdHJhdGlvbhIQCghidWlsdF9pbhgCIAEoCBIRCgljb25uZWN0ZWQYAyABKAgSEAoIcmVxdWlyZWQYBCABKAgSDAoEcnVucxgFIAEoBBIQCghmYWlsdXJlcxgGIAEoBCIkChFSZW1vdmVIb29rUmVxdWVzdBIPCgdob29rX2lkGAEgASgJIhQKElJlbW92ZUhvb2tSZXNwb25zZSqmAgoJSG9va1BvaW50EhoKFkhPT0tfUE9JTlRfVU5TUEVDSUZJRUQQABIfChtIT09LX1BPSU5UX0JFRk9SRV9UT09MX0NBTEwQARIeChpIT09LX1BPSU5UX0FGVEVSX1RPT0xfQ0FMTBACEiEKHUhPT0tfUE9JTlRfQUZURVJfVE9PTF9GQUlMVVJFEAMSIQodSE9PS19QT0lOVF9BUFBST1ZBTF9SRVFVRVNURUQQBBIbChdIT09LX1BPSU5UX1RVUk5fU1RBUlRFRBAFEhwKGEhPT0tfUE9JTlRfVFVSTl9GSU5JU0hFRBAGEh0KGUhPT0tfUE9JTlRfTE9PUF9TVVNQRUNURUQQBxIcChhIT09LX1BPSU5UX0xPT1BfRElBR05PU0UQCCqJAQoPSG9va0ZhaWx1cmVNb2RlEiEKHUhPT0tfRkFJTFVSRV9NT0RFX1VOU1BFQ0lGSUVEEAASGgoWSE9PS19GQUlMVVJFX01PREVfREVOWRABEhkKFUhPT0tfRkFJTFVSRV9NT0RFX0FTSxACEhwKGEhPT0tfRkFJTFVSRV9NT0RFX0lHTk9SRRADKscBCg1Ib29rUnVuU3RhdHVzEh8KG0hPT0tfUlVOX1NUQVRVU19VTlNQRUNJRklFRBAAEhwKGEhPT0tfUlVOX1NUQVRVU19BTlNXRVJFRBABEhsKF0hPT0tfUlVOX1NUQVRVU19USU1FT1VUEAISGgoWSE9PS19SVU5fU1RBVFVTX0ZBSUxFRBADEh8KG0hPT0tfUlVOX1NUQVRVU19VTkFWQUlMQUJMRRAEEh0KGUhPT0tfUlVOX1NUQVRVU19DQU5DRUxMRUQQBSrCAQoMQmVmb3JlQWN0aW9uEh0KGUJFRk9SRV9BQ1RJT05fVU5TUEVDSUZJRUQQABIZChVCRUZPUkVfQUNUSU9OX1BST0NFRUQQARIXChNCRUZPUkVfQUNUSU9OX0FMTE9XEAISFQoRQkVGT1JFX0FDVElPTl9BU0sQAxIXChNCRUZPUkVfQUNUSU9OX0RFRkVSEAQSFgoSQkVGT1JFX0FDVElPTl9ERU5ZEAUSFwoTQkVGT1JFX0FDVElPTl9BQk9SVBAGKnQKC0FmdGVyQWN0aW9uEhwKGEFGVEVSX0FDVElPTl9VTlNQRUNJRklFRBAAEhgKFEFGVEVSX0FDVElPTl9QUk9DRUVEEAESFQoRQUZURVJfQUNUSU9OX1NUT1AQAhIWChJBRlRFUl9BQ1RJT05fQUJPUlQQAyqDAQoOQXBwcm92YWxBY3Rpb24SHwobQVBQUk9WQUxfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGQoVQVBQUk9WQUxfQUNUSU9OX0xFQVZFEAESGwoXQVBQUk9WQUxfQUNUSU9OX0FQUFJPVkUQAhIYChRBUFBST1ZBTF9BQ1RJT05fREVOWRADMv4BCgtIb29rU2VydmljZRJUCgtDb25uZWN0SG9vaxIfLmNhbGxnYXRlLnYxLkNvbm5lY3RIb29rUmVxdWVzdBogLmNhbGxnYXRlLnYxLkNvbm5lY3RIb29rUmVzcG9uc2UoATABEkoKCUxpc3RIb29rcxIdLmNhbGxnYXRlLnYxLkxpc3RIb29rc1JlcXVlc3QaHi5jYWxsZ2F0ZS52MS5MaXN0SG9va3NSZXNwb25zZRJNCgpSZW1vdmVIb29rEh4uY2FsbGdhdGUudjEuUmVtb3ZlSG9va1JlcXVlc3QaHy5jYWxsZ2F0ZS52MS5SZW1vdmVIb29rUmVzcG9uc2ViBnByb3RvMw", [file_callgate_v1_approval_service, file_callgate_v1_errors, file_callgate_v1_permission, file_callgate_v1_stream, file_callgate_v1_types]);
+  fileDesc("Ch5jYWxsZ2F0ZS92MS9ob29rX3NlcnZpY2UucHJvdG8SC2NhbGxnYXRlLnYxIpYCChJDb25uZWN0SG9va1JlcXVlc3QSJwoFaGVsbG8YASABKAsyFi5jYWxsZ2F0ZS52MS5Ib29rSGVsbG9IABIrCgd2ZXJkaWN0GAIgASgLMhguY2FsbGdhdGUudjEuSG9va1ZlcmRpY3RIABIzCg5uZWVkX21vcmVfdGltZRgDIAEoCzIZLmNhbGxnYXRlLnYxLk5lZWRNb3JlVGltZUgAEicKBWxlYXZlGAQgASgLMhYuY2FsbGdhdGUudjEuSG9va0xlYXZlSAASIQoEcGluZxgOIAEoCzIRLmNhbGxnYXRlLnYxLlBpbmdIABIhCgRwb25nGA8gASgLMhEuY2FsbGdhdGUudjEuUG9uZ0gAQgYKBGJvZHkiCwoJSG9va0xlYXZlItQCChNDb25uZWN0SG9va1Jlc3BvbnNlEisKB3dlbGNvbWUYASABKAsyGC5jYWxsZ2F0ZS52MS5Ib29rV2VsY29tZUgAEjEKCmludm9jYXRpb24YAiABKAsyGy5jYWxsZ2F0ZS52MS5Ib29rSW52b2NhdGlvbkgAEkAKFGludm9jYXRpb25fY2FuY2VsbGVkGAMgASgLMiAuY2FsbGdhdGUudjEuSW52b2NhdGlvbkNhbmNlbGxlZEgAEiEKBHBpbmcYDiABKAsyES5jYWxsZ2F0ZS52MS5QaW5nSAASIQoEcG9uZxgPIAEoCzIRLmNhbGxnYXRlLnYxLlBvbmdIABImCgdnb19hd2F5GBMgASgLMhMuY2FsbGdhdGUudjEuR29Bd2F5SAASJQoGbm90aWNlGBQgASgLMhMuY2FsbGdhdGUudjEuTm90aWNlSABCBgoEYm9keSLaAQoJSG9va0hlbGxvEiwKBWhvb2tzGAEgAygLMh0uY2FsbGdhdGUudjEuSG9va1JlZ2lzdHJhdGlvbhITCgtpbnN0YW5jZV9pZBgCIAEoCRIsCghwcm90b2NvbBgDIAEoCzIaLmNhbGxnYXRlLnYxLlByb3RvY29sUmFuZ2USGQoRbWF4X21lc3NhZ2VfYnl0ZXMYBCABKA0SIgoabWF4X2NvbmN1cnJlbnRfaW52b2NhdGlvbnMYBSABKA0SHQoDc2RrGAYgASgLMhAuY2FsbGdhdGUudjEuU2RrIqICChBIb29rUmVnaXN0cmF0aW9uEg8KB2hvb2tfaWQYASABKAkSJgoGcG9pbnRzGAIgAygOMhYuY2FsbGdhdGUudjEuSG9va1BvaW50Eg0KBW9yZGVyGAMgASgNEikKB21hdGNoZXIYBCABKAsyGC5jYWxsZ2F0ZS52MS5Ib29rTWF0Y2hlchIXCgp0aW1lb3V0X21zGAUgASgNSACIAQESMAoKb25fZmFpbHVyZRgGIAEoDjIcLmNhbGxnYXRlLnYxLkhvb2tGYWlsdXJlTW9kZRIPCgdvYnNlcnZlGAcgASgIEhMKC2Rlc2NyaXB0aW9uGAggASgJEhsKE3dpdGhob2xkX29uX2ZhaWx1cmUYCSABKAhCDQoLX3RpbWVvdXRfbXMimQEKC0hvb2tNYXRjaGVyEg0KBXRvb2xzGAEgAygJEisKC3Jpc2tfbGV2ZWxzGAIgAygOMhYuY2FsbGdhdGUudjEuUmlza0xldmVsEiQKBWtpbmRzGAMgAygOMhUuY2FsbGdhdGUudjEuVG9vbEtpbmQSDQoFcnVsZXMYBCADKAkSGQoRYXJndW1lbnRfcG9pbnRlcnMYBSADKAki0gEKC0hvb2tXZWxjb21lEhAKCHByb3RvY29sGAEgASgNEhUKDWNvbm5lY3Rpb25faWQYAiABKAkSEwoLaW5zdGFuY2VfaWQYAyABKAkSLwoKcmVnaXN0ZXJlZBgEIAMoCzIbLmNhbGxnYXRlLnYxLkhvb2tSZWdpc3RlcmVkEikKBnRpbWluZxgFIAEoCzIZLmNhbGxnYXRlLnYxLlN0cmVhbVRpbWluZxIpCgZsaW1pdHMYBiABKAsyGS5jYWxsZ2F0ZS52MS5TdHJlYW1MaW1pdHMiRwoOSG9va1JlZ2lzdGVyZWQSDwoHaG9va19pZBgBIAEoCRIkCgVlcnJvchgCIAEoCzIVLmNhbGxnYXRlLnYxLlJwY0Vycm9yIoAFCg5Ib29rSW52b2NhdGlvbhIVCg1pbnZvY2F0aW9uX2lkGAEgASgJEg8KB2hvb2tfaWQYAiABKAkSJQoFcG9pbnQYAyABKA4yFi5jYWxsZ2F0ZS52MS5Ib29rUG9pbnQSFQoNaW52b2tlZF9hdF9tcxgEIAEoBBISCgp0aW1lb3V0X21zGAUgASgNEg8KB2F0dGVtcHQYBiABKA0SEgoKc2Vzc2lvbl9pZBgHIAEoCRIXCg9yb290X3Nlc3Npb25faWQYCCABKAkSDgoGcnVuX2lkGAkgASgJEg8KB3R1cm5faWQYCiABKAkSEAoIYmF0Y2hfaWQYCyABKAkSCwoDY3dkGAwgASgJEh8KBG1vZGUYDSABKA4yES5jYWxsZ2F0ZS52MS5Nb2RlEigKBXRyYWNlGA4gASgLMhkuY2FsbGdhdGUudjEuVHJhY2VDb250ZXh0Ei0KBmJlZm9yZRgUIAEoCzIbLmNhbGxnYXRlLnYxLkJlZm9yZVRvb2xDYWxsSAASKwoFYWZ0ZXIYFSABKAsyGi5jYWxsZ2F0ZS52MS5BZnRlclRvb2xDYWxsSAASMgoIYXBwcm92YWwYFiABKAsyHi5jYWxsZ2F0ZS52MS5BcHByb3ZhbFJlcXVlc3RlZEgAEikKBHR1cm4YFyABKAsyGS5jYWxsZ2F0ZS52MS5UdXJuT2JzZXJ2ZWRIABI0Cg5sb29wX3N1c3BlY3RlZBgYIAEoCzIaLmNhbGxnYXRlLnYxLkxvb3BTdXNwZWN0ZWRIABIvCglkaWFnbm9zaXMYGSABKAsyGi5jYWxsZ2F0ZS52MS5Mb29wRGlhZ25vc2lzSABCCQoHcGF5bG9hZCLnAQoOQmVmb3JlVG9vbENhbGwSIwoEY2FsbBgBIAEoCzIVLmNhbGxnYXRlLnYxLlRvb2xDYWxsEhYKDmFyZ3VtZW50c19qc29uGAIgASgMEhwKFGFyZ3VtZW50c19nZW5lcmF0aW9uGAMgASgNEioKCnZhbGlkYXRpb24YBCABKAsyFi5jYWxsZ2F0ZS52MS5Ub29sRXJyb3ISIwoEdG9vbBgFIAEoCzIVLmNhbGxnYXRlLnYxLkhvb2tUb29sEikKB2VhcmxpZXIYBiADKAsyGC5jYWxsZ2F0ZS52MS5Ib29rT3V0Y29tZSKNAQoISG9va1Rvb2wSDAoEbmFtZRgBIAEoCRINCgVvd25lchgCIAEoCRITCgt0b29sX2RpZ2VzdBgDIAEoDBIqCgpyaXNrX2xldmVsGAQgASgOMhYuY2FsbGdhdGUudjEuUmlza0xldmVsEiMKBGtpbmQYBSABKA4yFS5jYWxsZ2F0ZS52MS5Ub29sS2luZCKHAQoLSG9va091dGNvbWUSDwoHaG9va19pZBgBIAEoCRIqCgZzdGF0dXMYAiABKA4yGi5jYWxsZ2F0ZS52MS5Ib29rUnVuU3RhdHVzEikKBmFjdGlvbhgDIAEoDjIZLmNhbGxnYXRlLnYxLkJlZm9yZUFjdGlvbhIQCghtb2RpZmllZBgEIAEoCCKaAQoNQWZ0ZXJUb29sQ2FsbBIjCgRjYWxsGAEgASgLMhUuY2FsbGdhdGUudjEuVG9vbENhbGwSFgoOYXJndW1lbnRzX2pzb24YAiABKAwSJwoGcmVzdWx0GAMgASgLMhcuY2FsbGdhdGUudjEuQ2FsbFJlc3VsdBIjCgR0b29sGAQgASgLMhUuY2FsbGdhdGUudjEuSG9va1Rvb2wiPAoRQXBwcm92YWxSZXF1ZXN0ZWQSJwoIYXBwcm92YWwYASABKAsyFS5jYWxsZ2F0ZS52MS5BcHByb3ZhbCJ9CgxUdXJuT2JzZXJ2ZWQSJAoFY2FsbHMYASADKAsyFS5jYWxsZ2F0ZS52MS5Ub29sQ2FsbBIoCgdyZXN1bHRzGAIgAygLMhcuY2FsbGdhdGUudjEuQ2FsbFJlc3VsdBIdCgNydW4YAyABKAsyEC5jYWxsZ2F0ZS52MS5SdW4ifQoNTG9vcFN1c3BlY3RlZBIrCghkZXRlY3RvchgBIAEoDjIZLmNhbGxnYXRlLnYxLkxvb3BEZXRlY3RvchIOCgZyZWFzb24YAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSHQoDcnVuGAQgASgLMhAuY2FsbGdhdGUudjEuUnVuIkQKDUxvb3BEaWFnbm9zaXMSFAoMaGlzdG9yeV9qc29uGAEgASgMEh0KA3J1bhgCIAEoCzIQLmNhbGxnYXRlLnYxLlJ1biIsChNJbnZvY2F0aW9uQ2FuY2VsbGVkEhUKDWludm9jYXRpb25faWQYASABKAkiNwoMTmVlZE1vcmVUaW1lEhUKDWludm9jYXRpb25faWQYASABKAkSEAoIZXh0cmFfbXMYAiABKA0imgIKC0hvb2tWZXJkaWN0EhUKDWludm9jYXRpb25faWQYASABKAkSLAoGYmVmb3JlGAIgASgLMhouY2FsbGdhdGUudjEuQmVmb3JlVmVyZGljdEgAEioKBWFmdGVyGAMgASgLMhkuY2FsbGdhdGUudjEuQWZ0ZXJWZXJkaWN0SAASMAoIYXBwcm92YWwYBCABKAsyHC5jYWxsZ2F0ZS52MS5BcHByb3ZhbFZlcmRpY3RIABIwCgxsb29wX3ZlcmRpY3QYBSABKAsyGC5jYWxsZ2F0ZS52MS5Mb29wVmVyZGljdEgAEisKB2ZhaWx1cmUYBiABKAsyGC5jYWxsZ2F0ZS52MS5Ib29rRmFpbHVyZUgAQgkKB3ZlcmRpY3Qi8QEKDUJlZm9yZVZlcmRpY3QSKQoGYWN0aW9uGAEgASgOMhkuY2FsbGdhdGUudjEuQmVmb3JlQWN0aW9uEhoKEm1vZGlmaWVkX2FyZ3NfanNvbhgCIAEoDBIaChJhZGRpdGlvbmFsX2NvbnRleHQYAyABKAkSFwoPc3VwcHJlc3Nfb3V0cHV0GAQgASgIEhcKD3JlYXNvbl9mb3JfdXNlchgFIAEoCRIYChByZWFzb25fZm9yX21vZGVsGAYgASgJEjEKEHN5bnRoZXRpY19yZXN1bHQYByABKAsyFy5jYWxsZ2F0ZS52MS5Ub29sUmVzdWx0IvEBCgxBZnRlclZlcmRpY3QSKAoGYWN0aW9uGAEgASgOMhguY2FsbGdhdGUudjEuQWZ0ZXJBY3Rpb24SMAoPbW9kaWZpZWRfcmVzdWx0GAIgASgLMhcuY2FsbGdhdGUudjEuVG9vbFJlc3VsdBI3ChFpbmplY3RlZF9tZXNzYWdlcxgDIAMoCzIcLmNhbGxnYXRlLnYxLkluamVjdGVkTWVzc2FnZRIaChJhZGRpdGlvbmFsX2NvbnRleHQYBCABKAkSFwoPc3VwcHJlc3Nfb3V0cHV0GAUgASgIEhcKD3JlYXNvbl9mb3JfdXNlchgGIAEoCSJoCg9BcHByb3ZhbFZlcmRpY3QSKwoGYWN0aW9uGAEgASgOMhsuY2FsbGdhdGUudjEuQXBwcm92YWxBY3Rpb24SDwoHbWVzc2FnZRgCIAEoCRIXCg9hcHByb3ZhbF9kaWdlc3QYAyABKAwiQgoLTG9vcFZlcmRpY3QSDwoHaXNfbG9vcBgBIAEoCBIOCgZyZWFzb24YAiABKAkSEgoKY29uZmlkZW5jZRgDIAEoASIeCgtIb29rRmFpbHVyZRIPCgdtZXNzYWdlGAEgASgJIhIKEExpc3RIb29rc1JlcXVlc3QiOQoRTGlzdEhvb2tzUmVzcG9uc2USJAoFaG9va3MYASADKAsyFS5jYWxsZ2F0ZS52MS5Ib29rSW5mbyKWAQoISG9va0luZm8SMwoMcmVnaXN0cmF0aW9uGAEgASgLMh0uY2FsbGdhdGUudjEuSG9va1JlZ2lzdHJhdGlvbhIQCghidWlsdF9pbhgCIAEoCBIRCgljb25uZWN0ZWQYAyABKAgSEAoIcmVxdWlyZWQYBCABKAgSDAoEcnVucxgFIAEoBBIQCghmYWlsdXJlcxgGIAEoBCIkChFSZW1vdmVIb29rUmVxdWVzdBIPCgdob29rX2lkGAEgASgJIhQKElJlbW92ZUhvb2tSZXNwb25zZSqmAgoJSG9va1BvaW50EhoKFkhPT0tfUE9JTlRfVU5TUEVDSUZJRUQQABIfChtIT09LX1BPSU5UX0JFRk9SRV9UT09MX0NBTEwQARIeChpIT09LX1BPSU5UX0FGVEVSX1RPT0xfQ0FMTBACEiEKHUhPT0tfUE9JTlRfQUZURVJfVE9PTF9GQUlMVVJFEAMSIQodSE9PS19QT0lOVF9BUFBST1ZBTF9SRVFVRVNURUQQBBIbChdIT09LX1BPSU5UX1RVUk5fU1RBUlRFRBAFEhwKGEhPT0tfUE9JTlRfVFVSTl9GSU5JU0hFRBAGEh0KGUhPT0tfUE9JTlRfTE9PUF9TVVNQRUNURUQQBxIcChhIT09LX1BPSU5UX0xPT1BfRElBR05PU0UQCCqJAQoPSG9va0ZhaWx1cmVNb2RlEiEKHUhPT0tfRkFJTFVSRV9NT0RFX1VOU1BFQ0lGSUVEEAASGgoWSE9PS19GQUlMVVJFX01PREVfREVOWRABEhkKFUhPT0tfRkFJTFVSRV9NT0RFX0FTSxACEhwKGEhPT0tfRkFJTFVSRV9NT0RFX0lHTk9SRRADKscBCg1Ib29rUnVuU3RhdHVzEh8KG0hPT0tfUlVOX1NUQVRVU19VTlNQRUNJRklFRBAAEhwKGEhPT0tfUlVOX1NUQVRVU19BTlNXRVJFRBABEhsKF0hPT0tfUlVOX1NUQVRVU19USU1FT1VUEAISGgoWSE9PS19SVU5fU1RBVFVTX0ZBSUxFRBADEh8KG0hPT0tfUlVOX1NUQVRVU19VTkFWQUlMQUJMRRAEEh0KGUhPT0tfUlVOX1NUQVRVU19DQU5DRUxMRUQQBSrCAQoMQmVmb3JlQWN0aW9uEh0KGUJFRk9SRV9BQ1RJT05fVU5TUEVDSUZJRUQQABIZChVCRUZPUkVfQUNUSU9OX1BST0NFRUQQARIXChNCRUZPUkVfQUNUSU9OX0FMTE9XEAISFQoRQkVGT1JFX0FDVElPTl9BU0sQAxIXChNCRUZPUkVfQUNUSU9OX0RFRkVSEAQSFgoSQkVGT1JFX0FDVElPTl9ERU5ZEAUSFwoTQkVGT1JFX0FDVElPTl9BQk9SVBAGKnQKC0FmdGVyQWN0aW9uEhwKGEFGVEVSX0FDVElPTl9VTlNQRUNJRklFRBAAEhgKFEFGVEVSX0FDVElPTl9QUk9DRUVEEAESFQoRQUZURVJfQUNUSU9OX1NUT1AQAhIWChJBRlRFUl9BQ1RJT05fQUJPUlQQAyqDAQoOQXBwcm92YWxBY3Rpb24SHwobQVBQUk9WQUxfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGQoVQVBQUk9WQUxfQUNUSU9OX0xFQVZFEAESGwoXQVBQUk9WQUxfQUNUSU9OX0FQUFJPVkUQAhIYChRBUFBST1ZBTF9BQ1RJT05fREVOWRADMv4BCgtIb29rU2VydmljZRJUCgtDb25uZWN0SG9vaxIfLmNhbGxnYXRlLnYxLkNvbm5lY3RIb29rUmVxdWVzdBogLmNhbGxnYXRlLnYxLkNvbm5lY3RIb29rUmVzcG9uc2UoATABEkoKCUxpc3RIb29rcxIdLmNhbGxnYXRlLnYxLkxpc3RIb29rc1JlcXVlc3QaHi5jYWxsZ2F0ZS52MS5MaXN0SG9va3NSZXNwb25zZRJNCgpSZW1vdmVIb29rEh4uY2FsbGdhdGUudjEuUmVtb3ZlSG9va1JlcXVlc3QaHy5jYWxsZ2F0ZS52MS5SZW1vdmVIb29rUmVzcG9uc2ViBnByb3RvMw", [file_callgate_v1_approval_service, file_callgate_v1_errors, file_callgate_v1_permission, file_callgate_v1_stream, file_callgate_v1_types]);
 
 /**
  * Sent by a hook process.
@@ -61,6 +61,14 @@ export type ConnectHookRequest = Message<"callgate.v1.ConnectHookRequest"> & {
     case: "needMoreTime";
   } | {
     /**
+     * My hooks go with me. Last, once.
+     *
+     * @generated from field: callgate.v1.HookLeave leave = 4;
+     */
+    value: HookLeave;
+    case: "leave";
+  } | {
+    /**
      * Are you there?
      *
      * @generated from field: callgate.v1.Ping ping = 14;
@@ -84,6 +92,22 @@ export type ConnectHookRequest = Message<"callgate.v1.ConnectHookRequest"> & {
  */
 export const ConnectHookRequestSchema: GenMessage<ConnectHookRequest> = /*@__PURE__*/
   messageDesc(file_callgate_v1_hook_service, 0);
+
+/**
+ * Takes the stream's hooks along; the sidecar then ends the stream. A stream
+ * that ends in any other way is a broken one.
+ *
+ * @generated from message callgate.v1.HookLeave
+ */
+export type HookLeave = Message<"callgate.v1.HookLeave"> & {
+};
+
+/**
+ * Describes the message callgate.v1.HookLeave.
+ * Use `create(HookLeaveSchema)` to create a new message.
+ */
+export const HookLeaveSchema: GenMessage<HookLeave> = /*@__PURE__*/
+  messageDesc(file_callgate_v1_hook_service, 1);
 
 /**
  * Sent by the sidecar.
@@ -160,7 +184,7 @@ export type ConnectHookResponse = Message<"callgate.v1.ConnectHookResponse"> & {
  * Use `create(ConnectHookResponseSchema)` to create a new message.
  */
 export const ConnectHookResponseSchema: GenMessage<ConnectHookResponse> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 1);
+  messageDesc(file_callgate_v1_hook_service, 2);
 
 /**
  * The first message of a hook process.
@@ -218,7 +242,7 @@ export type HookHello = Message<"callgate.v1.HookHello"> & {
  * Use `create(HookHelloSchema)` to create a new message.
  */
 export const HookHelloSchema: GenMessage<HookHello> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 2);
+  messageDesc(file_callgate_v1_hook_service, 3);
 
 /**
  * One hook. Sent by a hook process in HookHello, shown by ListHooks.
@@ -298,7 +322,7 @@ export type HookRegistration = Message<"callgate.v1.HookRegistration"> & {
  * Use `create(HookRegistrationSchema)` to create a new message.
  */
 export const HookRegistrationSchema: GenMessage<HookRegistration> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 3);
+  messageDesc(file_callgate_v1_hook_service, 4);
 
 /**
  * For which calls a hook is asked. All given conditions must hold; a condition
@@ -349,7 +373,7 @@ export type HookMatcher = Message<"callgate.v1.HookMatcher"> & {
  * Use `create(HookMatcherSchema)` to create a new message.
  */
 export const HookMatcherSchema: GenMessage<HookMatcher> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 4);
+  messageDesc(file_callgate_v1_hook_service, 5);
 
 /**
  * The sidecar's answer to HookHello.
@@ -405,7 +429,7 @@ export type HookWelcome = Message<"callgate.v1.HookWelcome"> & {
  * Use `create(HookWelcomeSchema)` to create a new message.
  */
 export const HookWelcomeSchema: GenMessage<HookWelcome> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 5);
+  messageDesc(file_callgate_v1_hook_service, 6);
 
 /**
  * What became of one hook.
@@ -433,7 +457,7 @@ export type HookRegistered = Message<"callgate.v1.HookRegistered"> & {
  * Use `create(HookRegisteredSchema)` to create a new message.
  */
 export const HookRegisteredSchema: GenMessage<HookRegistered> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 6);
+  messageDesc(file_callgate_v1_hook_service, 7);
 
 /**
  * Asks or tells a hook. Sent by the sidecar. After a crash the same question may
@@ -601,7 +625,7 @@ export type HookInvocation = Message<"callgate.v1.HookInvocation"> & {
  * Use `create(HookInvocationSchema)` to create a new message.
  */
 export const HookInvocationSchema: GenMessage<HookInvocation> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 7);
+  messageDesc(file_callgate_v1_hook_service, 8);
 
 /**
  * A call before it is decided.
@@ -659,7 +683,7 @@ export type BeforeToolCall = Message<"callgate.v1.BeforeToolCall"> & {
  * Use `create(BeforeToolCallSchema)` to create a new message.
  */
 export const BeforeToolCallSchema: GenMessage<BeforeToolCall> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 8);
+  messageDesc(file_callgate_v1_hook_service, 9);
 
 /**
  * A tool as far as a hook needs it.
@@ -708,7 +732,7 @@ export type HookTool = Message<"callgate.v1.HookTool"> & {
  * Use `create(HookToolSchema)` to create a new message.
  */
 export const HookToolSchema: GenMessage<HookTool> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 9);
+  messageDesc(file_callgate_v1_hook_service, 10);
 
 /**
  * What an earlier hook of the same call said.
@@ -750,7 +774,7 @@ export type HookOutcome = Message<"callgate.v1.HookOutcome"> & {
  * Use `create(HookOutcomeSchema)` to create a new message.
  */
 export const HookOutcomeSchema: GenMessage<HookOutcome> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 10);
+  messageDesc(file_callgate_v1_hook_service, 11);
 
 /**
  * A call after an executor answered.
@@ -792,7 +816,7 @@ export type AfterToolCall = Message<"callgate.v1.AfterToolCall"> & {
  * Use `create(AfterToolCallSchema)` to create a new message.
  */
 export const AfterToolCallSchema: GenMessage<AfterToolCall> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 11);
+  messageDesc(file_callgate_v1_hook_service, 12);
 
 /**
  * An approval that begins to wait.
@@ -813,7 +837,7 @@ export type ApprovalRequested = Message<"callgate.v1.ApprovalRequested"> & {
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 12);
+  messageDesc(file_callgate_v1_hook_service, 13);
 
 /**
  * A turn that begins or ended.
@@ -848,7 +872,7 @@ export type TurnObserved = Message<"callgate.v1.TurnObserved"> & {
  * Use `create(TurnObservedSchema)` to create a new message.
  */
 export const TurnObservedSchema: GenMessage<TurnObserved> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 13);
+  messageDesc(file_callgate_v1_hook_service, 14);
 
 /**
  * A hit of the loop detector.
@@ -890,7 +914,7 @@ export type LoopSuspected = Message<"callgate.v1.LoopSuspected"> & {
  * Use `create(LoopSuspectedSchema)` to create a new message.
  */
 export const LoopSuspectedSchema: GenMessage<LoopSuspected> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 14);
+  messageDesc(file_callgate_v1_hook_service, 15);
 
 /**
  * A diagnosis that is due.
@@ -919,7 +943,7 @@ export type LoopDiagnosis = Message<"callgate.v1.LoopDiagnosis"> & {
  * Use `create(LoopDiagnosisSchema)` to create a new message.
  */
 export const LoopDiagnosisSchema: GenMessage<LoopDiagnosis> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 15);
+  messageDesc(file_callgate_v1_hook_service, 16);
 
 /**
  * The answer to an invocation is no longer wanted. A verdict that crosses it is
@@ -941,7 +965,7 @@ export type InvocationCancelled = Message<"callgate.v1.InvocationCancelled"> & {
  * Use `create(InvocationCancelledSchema)` to create a new message.
  */
 export const InvocationCancelledSchema: GenMessage<InvocationCancelled> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 16);
+  messageDesc(file_callgate_v1_hook_service, 17);
 
 /**
  * Asks for more time, once per invocation, before its time is over. Granted up to
@@ -970,7 +994,7 @@ export type NeedMoreTime = Message<"callgate.v1.NeedMoreTime"> & {
  * Use `create(NeedMoreTimeSchema)` to create a new message.
  */
 export const NeedMoreTimeSchema: GenMessage<NeedMoreTime> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 17);
+  messageDesc(file_callgate_v1_hook_service, 18);
 
 /**
  * The answer to one invocation. One that does not fit its point is nonsense:
@@ -1039,7 +1063,7 @@ export type HookVerdict = Message<"callgate.v1.HookVerdict"> & {
  * Use `create(HookVerdictSchema)` to create a new message.
  */
 export const HookVerdictSchema: GenMessage<HookVerdict> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 18);
+  messageDesc(file_callgate_v1_hook_service, 19);
 
 /**
  * What a hook says before a call. The call's id and tool cannot change.
@@ -1107,7 +1131,7 @@ export type BeforeVerdict = Message<"callgate.v1.BeforeVerdict"> & {
  * Use `create(BeforeVerdictSchema)` to create a new message.
  */
 export const BeforeVerdictSchema: GenMessage<BeforeVerdict> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 19);
+  messageDesc(file_callgate_v1_hook_service, 20);
 
 /**
  * What a hook says after a call.
@@ -1165,7 +1189,7 @@ export type AfterVerdict = Message<"callgate.v1.AfterVerdict"> & {
  * Use `create(AfterVerdictSchema)` to create a new message.
  */
 export const AfterVerdictSchema: GenMessage<AfterVerdict> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 20);
+  messageDesc(file_callgate_v1_hook_service, 21);
 
 /**
  * What a hook says to a pending approval. Deny and ask rules hold all the same.
@@ -1200,7 +1224,7 @@ export type ApprovalVerdict = Message<"callgate.v1.ApprovalVerdict"> & {
  * Use `create(ApprovalVerdictSchema)` to create a new message.
  */
 export const ApprovalVerdictSchema: GenMessage<ApprovalVerdict> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 21);
+  messageDesc(file_callgate_v1_hook_service, 22);
 
 /**
  * A diagnosis.
@@ -1235,7 +1259,7 @@ export type LoopVerdict = Message<"callgate.v1.LoopVerdict"> & {
  * Use `create(LoopVerdictSchema)` to create a new message.
  */
 export const LoopVerdictSchema: GenMessage<LoopVerdict> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 22);
+  messageDesc(file_callgate_v1_hook_service, 23);
 
 /**
  * The hook's code failed; `on_failure` decides.
@@ -1256,7 +1280,7 @@ export type HookFailure = Message<"callgate.v1.HookFailure"> & {
  * Use `create(HookFailureSchema)` to create a new message.
  */
 export const HookFailureSchema: GenMessage<HookFailure> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 23);
+  messageDesc(file_callgate_v1_hook_service, 24);
 
 /**
  * Sent by an admin or an observer.
@@ -1271,7 +1295,7 @@ export type ListHooksRequest = Message<"callgate.v1.ListHooksRequest"> & {
  * Use `create(ListHooksRequestSchema)` to create a new message.
  */
 export const ListHooksRequestSchema: GenMessage<ListHooksRequest> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 24);
+  messageDesc(file_callgate_v1_hook_service, 25);
 
 /**
  * Sent by the sidecar.
@@ -1292,7 +1316,7 @@ export type ListHooksResponse = Message<"callgate.v1.ListHooksResponse"> & {
  * Use `create(ListHooksResponseSchema)` to create a new message.
  */
 export const ListHooksResponseSchema: GenMessage<ListHooksResponse> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 25);
+  messageDesc(file_callgate_v1_hook_service, 26);
 
 /**
  * A hook as it stands.
@@ -1348,7 +1372,7 @@ export type HookInfo = Message<"callgate.v1.HookInfo"> & {
  * Use `create(HookInfoSchema)` to create a new message.
  */
 export const HookInfoSchema: GenMessage<HookInfo> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 26);
+  messageDesc(file_callgate_v1_hook_service, 27);
 
 /**
  * Sent by an admin.
@@ -1369,7 +1393,7 @@ export type RemoveHookRequest = Message<"callgate.v1.RemoveHookRequest"> & {
  * Use `create(RemoveHookRequestSchema)` to create a new message.
  */
 export const RemoveHookRequestSchema: GenMessage<RemoveHookRequest> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 27);
+  messageDesc(file_callgate_v1_hook_service, 28);
 
 /**
  * Sent by the sidecar.
@@ -1384,7 +1408,7 @@ export type RemoveHookResponse = Message<"callgate.v1.RemoveHookResponse"> & {
  * Use `create(RemoveHookResponseSchema)` to create a new message.
  */
 export const RemoveHookResponseSchema: GenMessage<RemoveHookResponse> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_hook_service, 28);
+  messageDesc(file_callgate_v1_hook_service, 29);
 
 /**
  * When a hook is asked. Unknown: that point is refused.
@@ -1723,9 +1747,9 @@ export const HookService: GenService<{
    *
    * Hooks of a call are asked one after another, by (order, registration). A hook
    * that does not answer in time, answers with an error or with nonsense counts as
-   * its `on_failure` says. Closing the stream cleanly unregisters its hooks; a
-   * broken stream leaves them registered and failing with `hook_unavailable`
-   * until they return, are removed, or an hour has passed. Hooks that the config
+   * its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
+   * leaves them registered and failing with `hook_unavailable` until they return,
+   * are removed, or an hour has passed. Hooks that the config
    * lists in `hooks.required` fail while absent, from the sidecar's start on.
    *
    * Ends as ExecutorService.Connect does.

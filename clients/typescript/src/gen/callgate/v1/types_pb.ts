@@ -1191,6 +1191,8 @@ export const InjectedMessageSchema: GenMessage<InjectedMessage> = /*@__PURE__*/
 
 /**
  * A context that a hook adds to the conversation, placed like an InjectedMessage.
+ * A quarter of the reader's `max_message_bytes` holds those of all hooks and their
+ * InjectedMessages; one without a hook counts what is left out.
  *
  * @generated from message callgate.v1.AdditionalContext
  */
