@@ -132,10 +132,9 @@ async fn connections_have_a_number() {
     first.run_to_end(turn("t", [])).await;
     if let Some(second) = Orchestrator::try_connect(&sidecar).await {
         let status = second.refused(turn("u", [])).await;
-        assert!(
-            matches!(status.code(), Code::Unavailable | Code::Unknown),
-            "{status:?}"
-        );
+        // Which one it is depends on how far the client was when the connection went.
+        let gone = [Code::Unavailable, Code::Unknown, Code::Cancelled];
+        assert!(gone.contains(&status.code()), "{status:?}");
     }
     first.run_to_end(turn("u", [])).await;
 }
