@@ -2,6 +2,8 @@
 //!
 //! Never tests a limit by its default alone.
 
+use std::error::Error;
+
 use callgate_client::pb::v1 as pb;
 use pb::connect_request::Body as Word;
 use pb::connect_response::Body as Heard;
@@ -135,6 +137,8 @@ async fn connections_have_a_number() {
         // Which one it is depends on how far the client was when the connection went.
         let gone = [Code::Unavailable, Code::Unknown, Code::Cancelled];
         assert!(gone.contains(&status.code()), "{status:?}");
+        // No answer of the sidecar: the connection itself is gone.
+        assert!(status.source().is_some(), "{status:?}");
     }
     first.run_to_end(turn("u", [])).await;
 }
