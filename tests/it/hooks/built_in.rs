@@ -55,9 +55,9 @@ async fn a_dangerous_tool_is_not_allowed_by_a_hook_unless_that_is_configured() {
     }
 }
 
-/// The code of one call of a shell under these settings. Empty: it was sent.
-async fn code_of_command(setup: Setup, command: &str) -> String {
-    let shell = pb::ToolDefinition {
+/// Runs commands; nobody need be asked.
+fn shell() -> pb::ToolDefinition {
+    pb::ToolDefinition {
         risk_level: pb::RiskLevel::Safe as i32,
         kind: pb::ToolKind::Execute as i32,
         subject: Some(pb::Subject {
@@ -69,8 +69,12 @@ async fn code_of_command(setup: Setup, command: &str) -> String {
             "shell",
             r#"{"type":"object","properties":{"command":{"type":"string"}}}"#,
         )
-    };
-    let (_sidecar, mut executor, orchestrator) = set_up(setup, [shell]).await;
+    }
+}
+
+/// The code of one call of a shell under these settings. Empty: it was sent.
+async fn code_of_command(setup: Setup, command: &str) -> String {
+    let (_sidecar, mut executor, orchestrator) = set_up(setup, [shell()]).await;
     let arguments = json!({ "command": command }).to_string();
     let turn = turn("t", [call("c", "shell", &arguments)]);
     let mut events = orchestrator.run(turn).await;
@@ -112,19 +116,8 @@ async fn rules_see_the_command_that_a_hook_before_them_put_in() {
     let sets = r#"{ tools = ["shell"],
         then = { set_default_argument = { pointer = "/command", value_json = '"sudo rm x"' } } }"#;
     let blocks = r#"{ rules = ["shell(rm *)"], then = "deny" }"#;
-    let shell = pb::ToolDefinition {
-        subject: Some(pb::Subject {
-            pointer: "/command".to_owned(),
-            subject_type: pb::SubjectType::Command as i32,
-            dialect: String::new(),
-        }),
-        ..tool(
-            "shell",
-            r#"{"type":"object","properties":{"command":{"type":"string"}}}"#,
-        )
-    };
     let setup = with(&format!("[{sets}, {blocks}]"));
-    let (_sidecar, _executor, orchestrator) = set_up(setup, [shell]).await;
+    let (_sidecar, _executor, orchestrator) = set_up(setup, [shell()]).await;
     let completed = orchestrator
         .run_to_end(turn("t", [call("c", "shell", "{}")]))
         .await;
