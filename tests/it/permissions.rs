@@ -2,7 +2,7 @@
 //!
 //! Never holds a case itself: those are in `tests/vectors/permissions`.
 
-mod build;
+pub(crate) mod build;
 mod commands;
 mod cost;
 mod explained;

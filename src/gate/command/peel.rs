@@ -106,14 +106,6 @@ pub(super) fn peel(argv: &[String]) -> Peel {
     peeled.inner.extend(texts(argv));
     if name == "git" {
         peeled.inner.extend(shell_aliases(argv));
-        let pushes = argv
-            .get(1)
-            .is_some_and(|sub| PUSHES.contains(&sub.as_str()));
-        let rest = argv.iter().skip(2).cloned();
-        let push = ["git", "push"].map(str::to_owned).into_iter().chain(rest);
-        peeled
-            .inner
-            .extend(pushes.then(|| Inner::Argv(push.collect())));
     }
     if SUBSCRIPTING.contains(&name) {
         subscripts(argv, &mut peeled);
@@ -153,9 +145,6 @@ fn only_stops_at_errors(argv: &[String]) -> bool {
     argv.len() > 1 && words.all(|word| known.contains(&word.as_str()) || are_letters(word))
 }
 
-/// Other names that git has for `push`.
-const PUSHES: &[&str] = &["send-pack", "http-push"];
-
 /// A sub-command of git by the name of its program, as `git-push`.
 fn git_program(argv: &[String], name: &str) -> Peel {
     let sub = name.trim_start_matches("git-").to_owned();
@@ -192,6 +181,20 @@ pub(super) fn program(argv: &[String]) -> Option<(&'static Program, usize)> {
     let named = programs_called(name).iter().filter(begins);
     let named = named.map(|named| (named.program, named.rest.len() + 1));
     named.max_by_key(|(_, words)| *words)
+}
+
+/// Whether options stand between the program and its sub-command.
+pub(super) fn has_options_first(argv: &[String]) -> bool {
+    let Some((
+        Program {
+            role: Role::Global, ..
+        },
+        words,
+    )) = program(argv)
+    else {
+        return false;
+    };
+    argv.get(words).is_some_and(|word| word.starts_with('-'))
 }
 
 /// Where the command or sub-command behind the options may start.
@@ -353,6 +356,11 @@ fn through(argv: &[String], program: &Program, base: usize) -> Peel {
                 let head = argv.get(..base).unwrap_or_default();
                 let tail = argv.get(*start..).unwrap_or_default();
                 inner.push(Inner::Argv([head, tail].concat()));
+                // And with the options where those of the sub-command stand.
+                if let (Some(options), [sub, rest @ ..]) = (argv.get(base..*start), tail) {
+                    let sub = std::slice::from_ref(sub);
+                    inner.push(Inner::Argv([head, sub, options, rest].concat()));
+                }
             }
             Role::Transparent | Role::Exec | Role::Evaluates => {
                 inner.push(Inner::Argv(argv.iter().skip(*start).cloned().collect()));

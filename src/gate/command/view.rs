@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::flags;
 use super::limits;
 use super::peel::{Inner, basename, is_assignment, peel};
+use super::spellings::spelled_otherwise;
 
 /// One form of a command, or of a whole text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,8 +104,8 @@ impl Forms {
         }
     }
 
-    /// Adds all forms of a command: with and without its path, with flags written otherwise, and
-    /// the same of every command inside it.
+    /// Adds all forms of a command: with and without its path, with other names of its sub-command,
+    /// and the same of every command inside it.
     pub(super) fn add(&mut self, argv: Vec<String>, budget: &mut Budget) {
         let mut open = vec![argv];
         let mut seen: BTreeSet<Vec<String>> = BTreeSet::new();
@@ -121,11 +121,7 @@ impl Forms {
             if !budget.looks_at(argv.len()) {
                 return;
             }
-            for form in flags::rewritten(&argv) {
-                if budget.looks_at(form.len()) {
-                    self.push(View::of(form), budget);
-                }
-            }
+            open.extend(spelled_otherwise(&argv));
             open.extend(with_basename(&argv));
             open.extend(with_short_path(&argv));
             open.extend(without_assignments(&argv));

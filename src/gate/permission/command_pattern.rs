@@ -5,14 +5,15 @@
 
 use super::rule::Reach;
 use super::subject::View;
+use super::unordered_pattern::UnorderedPattern;
 use super::wild::{Piece, Pieces, WORD_END, Wild};
-use super::words::{Atom, raw_atoms, shell_atoms, with_single_blanks};
-use crate::gate::command::basename;
+use super::words::{Atom, raw_atoms, shell_atoms, widest_atoms, with_single_blanks};
+use crate::gate::command::{Unordered, basename};
 
 /// One pattern in the readings that its list gives it.
 ///
 /// Narrow: words are compared as words, so `rm a b` is not `rm "a b"`, and `*` in quotes is a star.
-/// Wide: also the text with its quotes, and `*` in quotes is a gap.
+/// Wide: also the text with its quotes, `*` in quotes is a gap, and flags stand in no order.
 #[derive(Debug, Clone)]
 pub(super) struct CommandPattern {
     /// On words with their bounds.
@@ -25,6 +26,8 @@ pub(super) struct CommandPattern {
     spelled: usize,
     /// The same of the text, where it differs.
     pub(super) text_prefix: Option<String>,
+    /// On a command with flags, taken in no order. None: narrow, or they make no difference.
+    pub(super) unordered: Option<UnorderedPattern>,
     /// What it says of the program's name, without its path.
     pub(super) program: Program,
     /// How the pattern ends.
@@ -68,18 +71,30 @@ pub(super) struct PreparedView {
     pub(super) text: Option<String>,
     /// As words.
     pub(super) list: Vec<String>,
+    /// With its flags in no order. None: it has none, or it is only to be let through.
+    pub(super) unordered: Option<Unordered>,
     is_sound: bool,
     /// How many of its words a narrow pattern must spell.
     spelled_min: usize,
 }
 
 impl PreparedView {
-    pub(super) fn new(view: &View) -> Self {
+    /// A view that may be stopped.
+    pub(super) fn to_stop(view: &View) -> Self {
+        Self {
+            unordered: Unordered::of(&view.words),
+            ..Self::to_pass(view)
+        }
+    }
+
+    /// A view that is to be let through.
+    pub(super) fn to_pass(view: &View) -> Self {
         let bound = WORD_END.to_string();
         let spaced = with_single_blanks(&view.words.join(" "));
         let text = with_single_blanks(&view.text);
         Self {
             list: view.words.clone(),
+            unordered: None,
             spelled_min: view.spelled_min,
             words: view.words.join(&bound),
             text: (text != spaced).then_some(text),
@@ -99,6 +114,12 @@ impl CommandPattern {
     pub(super) fn new(text: &str, reach: Reach) -> Self {
         let strict = Outline::new(shell_atoms(text), reach);
         let wide = (reach == Reach::Wide).then(|| Outline::new(raw_atoms(text), reach));
+        let unordered = (reach == Reach::Wide)
+            .then(|| Outline::new(widest_atoms(text), reach))
+            .and_then(|outline| {
+                let is_open = outline.form == Form::WordPrefix;
+                UnorderedPattern::new(&outline.atoms, is_open, outline.has_colon)
+            });
         let prefix = strict.literal_words();
         let is_exact = reach == Reach::Narrow && strict.form == Form::Exact;
         let text_prefix = match &wide {
@@ -111,6 +132,7 @@ impl CommandPattern {
             words: strict.wild(WORD_END),
             text: wide.map(|outline| outline.wild(' ')),
             text_prefix: text_prefix.filter(|other| *other != prefix),
+            unordered,
             prefix,
             spelled: strict.spelled(),
             program: strict.program(),
@@ -128,6 +150,11 @@ impl CommandPattern {
             return false;
         }
         if view.is_sound && self.words.matches(&view.words) {
+            return true;
+        }
+        if let (Some(pattern), Some(command)) = (&self.unordered, &view.unordered)
+            && pattern.matches(command)
+        {
             return true;
         }
         let Some(wild) = &self.text else { return false };

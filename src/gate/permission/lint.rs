@@ -44,7 +44,7 @@ pub enum LintKind {
         /// Why.
         why: &'static str,
     },
-    /// The rule matches these words and nothing after them.
+    /// The rule matches these words and no more of them; where it stops calls, flags do not count.
     ExactOnly {
         /// What matches more.
         instead: String,
@@ -103,7 +103,7 @@ impl std::fmt::Display for LintKind {
             LintKind::ExactOnly { instead } => {
                 write!(
                     out,
-                    "matches only exactly this; for more words write `{instead}`"
+                    "matches these words and no more; for more write `{instead}`"
                 )
             }
             LintKind::NoSuchTool => write!(out, "there is no such tool now"),

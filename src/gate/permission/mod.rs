@@ -35,6 +35,7 @@ mod settings;
 mod source;
 mod subject;
 mod table;
+mod unordered_pattern;
 mod wild;
 mod words;
 

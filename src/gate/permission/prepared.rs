@@ -28,7 +28,7 @@ impl Item {
             spelled_min: 1,
         };
         Part {
-            item: Item::Command(PreparedView::new(&view)),
+            item: Item::Command(PreparedView::to_stop(&view)),
             shown: Some(view.text),
         }
     }
@@ -92,10 +92,12 @@ impl Prepared {
     }
 
     fn command(command: &CommandSubject) -> Self {
-        let part = |view: &View| Part {
-            item: Item::Command(PreparedView::new(view)),
+        let part = |view: &View, prepare: fn(&View) -> PreparedView| Part {
+            item: Item::Command(prepare(view)),
             shown: Some(view.text.clone()),
         };
+        let to_stop = |view| part(view, PreparedView::to_stop);
+        let to_pass = |view| part(view, PreparedView::to_pass);
         let segments = command.segments_for_allow.as_ref();
         let needed = segments.ok().filter(|segments| !segments.is_empty());
         // Whatever the analysis made of it, the text as it stands may still be stopped.
@@ -113,8 +115,8 @@ impl Prepared {
             Err(uncovered) => uncovered.is_unclear.then(|| uncovered.why.clone()),
         };
         Self {
-            stoppers: views.iter().chain(raw).map(part).collect(),
-            needed: needed.map(|segments| segments.iter().map(part).collect()),
+            stoppers: views.iter().chain(raw).map(to_stop).collect(),
+            needed: needed.map(|segments| segments.iter().map(to_pass).collect()),
             unclear,
             open_programs: command.open_programs.clone(),
             suspects: command.suspects.clone(),

@@ -16,6 +16,7 @@ use super::path_pattern::{PathPattern, PreparedPath, Space};
 use super::prepared::{Item, Prepared};
 use super::rule::{Plain, Rule, Spec, ToolPattern};
 use super::rule_set::Trial;
+use super::unordered_pattern::{FILED_WORDS, UnorderedPattern};
 use super::words::with_single_blanks;
 use crate::gate::json::Value;
 use crate::gate::tool::SubjectKind;
@@ -28,6 +29,8 @@ pub(super) struct Table {
     any: Vec<u32>,
     params: Vec<(String, Index)>,
     commands: Filed,
+    /// Command rules to which flags make a difference.
+    unordered: Filed,
     /// Command rules by the program that they name.
     programs: Index,
     /// Command rules that say how the program's name begins, if anything.
@@ -70,6 +73,10 @@ impl Table {
                 for text in view.texts() {
                     self.commands
                         .candidates(beginnings(words(text)), cost, found);
+                }
+                if let Some(command) = &view.unordered {
+                    let keys = UnorderedPattern::keys_of(command).into_iter();
+                    self.unordered.candidates(keys, cost, found);
                 }
             }
             Trial::Part(Item::Text(text)) => {
@@ -239,6 +246,7 @@ pub(super) struct TableMaker {
     any: Vec<u32>,
     params: BTreeMap<String, Vec<(Key, u32)>>,
     commands: Filing,
+    unordered: Filing,
     programs: Vec<(Key, u32)>,
     any_program: Vec<(String, u32)>,
     texts: Filing,
@@ -287,6 +295,9 @@ impl TableMaker {
             let words = words(prefix).filter(|word| !word.is_empty());
             self.commands.file(beginnings(words), PIECES_MAX, number);
         }
+        if let Some(pattern) = &command.unordered {
+            self.unordered.file(pattern.keys(), FILED_WORDS, number);
+        }
         match &command.program {
             Program::Named(name) => self.programs.push((Key::EMPTY.then(name), number)),
             Program::Begins(name) => self.any_program.push((name.clone(), number)),
@@ -310,6 +321,7 @@ impl TableMaker {
                 .map(|(pointer, entries)| (pointer, Index::new(entries)))
                 .collect(),
             commands: self.commands.finish(),
+            unordered: self.unordered.finish(),
             programs: Index::new(self.programs),
             any_program: self.any_program,
             texts: self.texts.finish(),

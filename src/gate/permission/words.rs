@@ -26,6 +26,11 @@ pub(super) fn raw_atoms(text: &str) -> Vec<Atom> {
     Reader::new(text, false).atoms(Star::Everywhere)
 }
 
+/// Reads a pattern's words: quotes and backslashes taken away, every star that is not escaped is a gap.
+pub(super) fn widest_atoms(text: &str) -> Vec<Atom> {
+    Reader::new(text, quotes_close(text)).atoms(Star::Everywhere)
+}
+
 /// The words of a command that is nothing but words, or why it is more than that.
 pub(super) fn plain_words(text: &str) -> Result<Vec<String>, &'static str> {
     if !quotes_close(text) {

@@ -16,16 +16,16 @@ use callgate::gate::tool::{Kind, Risk, SubjectKind};
 
 /// One rule as JSON, where it comes from and in which list.
 #[derive(Debug, Clone)]
-pub(super) struct Written {
-    pub(super) source: Source,
-    pub(super) root: Option<String>,
-    pub(super) list: &'static str,
-    pub(super) rule: serde_json::Value,
+pub(crate) struct Written {
+    pub(crate) source: Source,
+    pub(crate) root: Option<String>,
+    pub(crate) list: &'static str,
+    pub(crate) rule: serde_json::Value,
 }
 
 impl Written {
     /// A rule of the user's.
-    pub(super) fn of(list: &'static str, rule: &str) -> Self {
+    pub(crate) fn of(list: &'static str, rule: &str) -> Self {
         Self {
             source: Source::User,
             root: None,
@@ -46,7 +46,7 @@ impl Written {
 }
 
 /// The policy of these rules.
-pub(super) fn load(
+pub(crate) fn load(
     rules: &[Written],
     aliases: &Aliases,
     trust: Trust,
@@ -62,14 +62,14 @@ pub(super) fn load(
 }
 
 /// The policy of rules that are all valid.
-pub(super) fn policy(rules: &[Written]) -> Policy {
+pub(crate) fn policy(rules: &[Written]) -> Policy {
     let loaded = load(rules, &Aliases::default(), Trust::Trusted, None).unwrap();
     assert_eq!(loaded.skipped, [], "{rules:?}");
     loaded.policy
 }
 
 /// The tool of that name.
-pub(super) fn tool(name: &str) -> GrantedTool {
+pub(crate) fn tool(name: &str) -> GrantedTool {
     GrantedTool {
         name: ToolName::trusted(name),
         owner: OwnerName::trusted("owner"),
@@ -78,7 +78,7 @@ pub(super) fn tool(name: &str) -> GrantedTool {
 }
 
 /// The subject of a tool that declares that kind.
-pub(super) fn subject(kind: SubjectKind, text: &str) -> Subject {
+pub(crate) fn subject(kind: SubjectKind, text: &str) -> Subject {
     match kind {
         SubjectKind::Command => Subject::Command(CommandSubject::plain(text)),
         SubjectKind::Url => Subject::Url(text.to_owned()),
@@ -88,7 +88,7 @@ pub(super) fn subject(kind: SubjectKind, text: &str) -> Subject {
 }
 
 /// A path that is no link.
-pub(super) fn path(given: &str) -> callgate::gate::permission::PathSubject {
+pub(crate) fn path(given: &str) -> callgate::gate::permission::PathSubject {
     let canonical = match given.starts_with('/') {
         true => given.to_owned(),
         false => format!("/w/{given}"),
@@ -100,7 +100,7 @@ pub(super) fn path(given: &str) -> callgate::gate::permission::PathSubject {
 }
 
 /// A place with everything known.
-pub(super) fn place() -> Place {
+pub(crate) fn place() -> Place {
     Place {
         cwd: Some("/w".to_owned()),
         home: Some("/users/u".to_owned()),
@@ -109,7 +109,7 @@ pub(super) fn place() -> Place {
 }
 
 /// Decides a sensitive call of that tool.
-pub(super) fn decide(
+pub(crate) fn decide(
     name: &str,
     kind: Kind,
     subject: &Subject,
@@ -130,4 +130,4 @@ pub(super) fn decide(
 }
 
 /// The first moment.
-pub(super) const NOW: UnixMillis = UnixMillis(1_000);
+pub(crate) const NOW: UnixMillis = UnixMillis(1_000);

@@ -7,19 +7,32 @@ mod readers;
 mod rows;
 mod wrapped;
 
-use super::{Analysis, Opaque, analyse};
+use super::{Analysis, Opaque, Unordered, analyse, is_flag};
 
-/// Whether a deny rule that names these first words would find them.
+/// Whether a deny rule that names these first words, flags in any order, would find them.
 fn sees(analysis: &Analysis, words: &str) -> bool {
     let wanted: Vec<&str> = words.split(' ').collect();
     analysis.views().any(|(_, view)| {
-        let begins = view
-            .words
-            .iter()
-            .zip(&wanted)
-            .all(|(word, want)| word == want);
-        begins && view.words.len() >= wanted.len()
+        let words: Vec<&str> = view.words.iter().map(String::as_str).collect();
+        words.starts_with(&wanted) || sees_unordered(&view.words, &wanted)
     })
+}
+
+fn sees_unordered(words: &[String], wanted: &[&str]) -> bool {
+    let Some(command) = Unordered::of(words) else {
+        return false;
+    };
+    let (flags, operands): (Vec<&str>, Vec<&str>) = wanted.iter().partition(|word| is_flag(word));
+    let mut open = operands.iter();
+    let mut next = open.next();
+    for found in &command.operands {
+        match next {
+            Some(wanted) if found.text == **wanted => next = open.next(),
+            Some(_) if found.is_optional => {}
+            Some(_) | None => break,
+        }
+    }
+    next.is_none() && flags.iter().all(|flag| command.has_flag(flag))
 }
 
 /// Whether allow rules that name these first words would let it run. The rules of the product are

@@ -1,0 +1,229 @@
+//! Other ways to spell what a program is told to do, so that a deny rule finds the one it names.
+//!
+//! For deny and ask rules only. Never says that two commands are the same, only that a rule about one
+//! is about the other too.
+
+use super::acting::unversioned;
+use super::limits;
+use super::peel::{basename, is_assignment};
+use super::spelling_names::{
+    GOALS, KUBERNETES, KUBERNETES_KINDS, KUBERNETES_VERBS, SAME, SCRIPTS, SHORTENED, STANDS_FOR,
+};
+
+/// The same command with the names of what it does spelled otherwise. Each may have more of its own.
+pub(super) fn spelled_otherwise(argv: &[String]) -> Vec<Vec<String>> {
+    let Some((name, rest)) = argv.split_first() else {
+        return Vec::new();
+    };
+    let name = basename(name);
+    let mut forms = Vec::new();
+    for (programs, groups) in SAME {
+        if programs.contains(&name) {
+            forms.extend(groups.iter().flat_map(|group| of_group(name, rest, group)));
+        }
+    }
+    for (programs, words, meant) in STANDS_FOR {
+        if programs.contains(&name) {
+            forms.extend(replaced(name, rest, words, meant));
+        }
+    }
+    for (programs, full) in SHORTENED {
+        if programs.contains(&name) {
+            forms.extend(of_beginning(name, rest, full));
+        }
+    }
+    forms.extend(script(name, rest));
+    forms.extend(module(name, rest));
+    if GOALS.contains(&name) {
+        forms.extend(goals(name, rest));
+    }
+    if KUBERNETES.contains(&name) {
+        forms.extend(kinds(name, rest));
+    }
+    forms
+}
+
+/// With all other names of a group, if the command has one of them.
+fn of_group(name: &str, rest: &[String], group: &[&str]) -> Vec<Vec<String>> {
+    let begins = |words: &&&str| starts_with(rest, words);
+    let Some(found) = group.iter().filter(begins).max_by_key(|words| words.len()) else {
+        return Vec::new();
+    };
+    let others = group.iter().filter(|other| *other != found);
+    others
+        .filter_map(|other| replaced(name, rest, found, other))
+        .collect()
+}
+
+fn replaced(name: &str, rest: &[String], words: &str, by: &str) -> Option<Vec<String>> {
+    starts_with(rest, words).then(|| {
+        let count = words.split(' ').count();
+        let words = std::iter::once(name)
+            .chain(by.split(' '))
+            .map(str::to_owned);
+        words.chain(rest.iter().skip(count).cloned()).collect()
+    })
+}
+
+fn starts_with(rest: &[String], words: &str) -> bool {
+    let mut words = words.split(' ').enumerate();
+    words.all(|(at, word)| rest.get(at).is_some_and(|found| found == word))
+}
+
+/// With every name that a cut off one may mean.
+fn of_beginning(name: &str, rest: &[String], full: &[&str]) -> Vec<Vec<String>> {
+    let Some((sub, rest)) = rest.split_first().filter(|(sub, _)| !sub.is_empty()) else {
+        return Vec::new();
+    };
+    let means = |full: &&&str| full.starts_with(sub.as_str()) && **full != sub.as_str();
+    let meant = full.iter().filter(means);
+    meant
+        .map(|full| [&[name.to_owned(), (*full).to_owned()], rest].concat())
+        .collect()
+}
+
+/// `yarn deploy` as `yarn run deploy`.
+fn script(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    let (_, own) = SCRIPTS.iter().find(|(program, _)| *program == name)?;
+    let sub = rest.first()?;
+    let is_script = !sub.starts_with('-') && sub != "run" && !own.contains(&sub.as_str());
+    let run = [name.to_owned(), "run".to_owned()];
+    is_script.then(|| [&run, rest].concat())
+}
+
+/// `python3 -m pip` as `pip`, `pip3.11` as `pip`.
+fn module(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    if matches!(unversioned(name), "python" | "pypy" | "py") {
+        let at = rest.iter().position(|word| word == "-m")?;
+        let module = rest.get(at + 1..)?;
+        return (!module.is_empty()).then(|| module.to_vec());
+    }
+    let pip = unversioned(name) == "pip" && name != "pip";
+    pip.then(|| [&["pip".to_owned()], rest].concat())
+}
+
+/// Each goal of a build alone, and all of them without the variables that are set.
+fn goals(name: &str, rest: &[String]) -> Vec<Vec<String>> {
+    let is_goal = |word: &&String| !word.starts_with('-') && !is_assignment(word);
+    let found: Vec<&String> = rest.iter().filter(is_goal).collect();
+    let has_variables = rest.iter().any(|word| is_assignment(word));
+    if found.len() < 2 && !has_variables {
+        return Vec::new();
+    }
+    let options: Vec<String> = rest
+        .iter()
+        .filter(|word| word.starts_with('-'))
+        .cloned()
+        .collect();
+    let with = |goals: &[&String]| {
+        let goals = goals.iter().map(|goal| (*goal).clone());
+        let name = std::iter::once(name.to_owned());
+        name.chain(goals).chain(options.iter().cloned()).collect()
+    };
+    let alone = found
+        .iter()
+        .take(limits::STARTS_MAX)
+        .map(|goal| with(&[goal]));
+    std::iter::once(with(&found)).chain(alone).collect()
+}
+
+/// `kubectl delete po/x` as `kubectl delete pods x`, and by every other name of pods.
+fn kinds(name: &str, rest: &[String]) -> Vec<Vec<String>> {
+    let Some((verb, rest)) = rest.split_first() else {
+        return Vec::new();
+    };
+    if !KUBERNETES_VERBS.contains(&verb.as_str()) {
+        return Vec::new();
+    }
+    // Which of the words before it are values of options is not known.
+    let places = rest.iter().enumerate().take(limits::STARTS_MAX);
+    let places = places.filter(|(_, word)| !word.starts_with('-'));
+    let forms = places.flat_map(|(at, word)| {
+        let (kind, thing) = match word.split_once('/') {
+            Some((kind, thing)) => (kind, Some(thing.to_owned())),
+            None => (word.as_str(), None),
+        };
+        let (before, after) = (rest.get(..at), rest.get(at + 1..));
+        let others = names_of_kind(kind, thing.is_some()).into_iter();
+        others.map(move |kind| {
+            let head = [name, verb, &kind].map(str::to_owned);
+            let words = [before, after].map(Option::unwrap_or_default);
+            [&head, thing.as_slice(), words[0], words[1]].concat()
+        })
+    });
+    forms.collect()
+}
+
+/// All names of a kind of thing, with which it is told. None: it is no such name as far as anyone knows.
+fn names_of_kind(written: &str, is_sure: bool) -> Vec<String> {
+    // A version and a group may follow: `deployments.v1.apps`.
+    let bare = written.split('.').next().unwrap_or(written).to_lowercase();
+    let known = |names: &&&[&str]| names.contains(&bare.as_str());
+    match KUBERNETES_KINDS.iter().find(known) {
+        Some(names) => names.iter().map(|name| (*name).to_owned()).collect(),
+        None if is_sure => vec![written.to_owned(), bare],
+        None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forms(command: &str) -> Vec<String> {
+        let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let forms = spelled_otherwise(&argv);
+        forms.into_iter().map(|form| form.join(" ")).collect()
+    }
+
+    #[test]
+    fn what_a_command_does_is_found_by_its_other_names() {
+        let cases = [
+            (
+                "docker container run --privileged x",
+                "docker run --privileged x",
+            ),
+            ("docker run x", "docker container run x"),
+            ("docker image rm x", "docker rmi x"),
+            ("npm i x", "npm install x"),
+            ("npm pub", "npm publish"),
+            ("npm test", "npm run test"),
+            ("yarn deploy", "yarn run deploy"),
+            ("git svn dcommit", "git push"),
+            ("git send-pack . main", "git push . main"),
+            ("python3 -m pip install x", "pip install x"),
+            ("python3.11 -I -m twine upload", "twine upload"),
+            ("pip3.11 install x", "pip install x"),
+            ("make V=1 deploy", "make deploy"),
+            ("make -k clean deploy", "make deploy -k"),
+            ("kubectl delete po/x", "kubectl delete pods x"),
+            ("kubectl delete Pod x", "kubectl delete pod x"),
+            (
+                "kubectl delete deployments.v1.apps x",
+                "kubectl delete deploy x",
+            ),
+            (
+                "kubectl delete -n a widgets/x",
+                "kubectl delete widgets x -n a",
+            ),
+            ("svn ci -m x", "svn commit -m x"),
+            ("ip a d 1.2.3.4 dev x", "ip address d 1.2.3.4 dev x"),
+        ];
+        for (command, form) in cases {
+            let found = forms(command);
+            assert!(found.iter().any(|one| one == form), "{command}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_another_is_not_that_other() {
+        assert!(
+            !forms("git push x")
+                .iter()
+                .any(|form| form.starts_with("git svn"))
+        );
+        assert_eq!(forms("make deploy"), Vec::<String>::new());
+        assert_eq!(forms("git status"), Vec::<String>::new());
+        assert_eq!(forms("yarn add x"), Vec::<String>::new());
+    }
+}
