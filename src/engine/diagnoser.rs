@@ -23,7 +23,7 @@ use crate::gate::event::TurnOutcome;
 use crate::gate::hooks::{FailureKind, HookAnswer, HookFailure};
 use crate::gate::loop_detector::{Diagnosis, read_answer};
 use crate::gate::record::{StoredTurn, TurnSpec};
-use crate::gate::result::CallOutcome;
+use crate::gate::result::{CallOutcome, NotExecuted};
 use crate::gate::turn::{AskHook, Input};
 use crate::store::TurnFilter;
 
@@ -173,7 +173,11 @@ impl Engine {
         let mut entries: Vec<Value> = Vec::new();
         let mut bytes = 0;
         // From the newest on, so that what does not fit is what was longest ago.
-        for entry in page.turns.iter().flat_map(|turn| journal_of(turn).rev()) {
+        for entry in page
+            .turns
+            .iter()
+            .flat_map(|turn| self.journal_of(turn).rev())
+        {
             bytes += entry.to_string().len();
             if bytes > JOURNAL_BYTES_MAX {
                 break;
@@ -183,33 +187,39 @@ impl Engine {
         entries.reverse();
         Ok(Value::from(entries).to_string())
     }
-}
 
-fn journal_of(stored: &StoredTurn) -> impl DoubleEndedIterator<Item = Value> {
-    let standing = super::stored_calls(stored);
-    let requested = stored.spec.request.calls.iter();
-    let looped = stored
-        .completed
-        .as_ref()
-        .is_some_and(|completed| completed.outcome == TurnOutcome::LoopDetected);
-    let entries = requested.zip(standing).map(|(requested, standing)| {
-        let result = standing.result.as_ref();
-        let outcome = match result.map(|result| result.outcome) {
-            Some(CallOutcome::Success) => "success",
-            Some(CallOutcome::Error) => "error",
-            Some(CallOutcome::Cancelled) => "cancelled",
-            None if looped => "not executed",
-            None => "running",
-        };
-        let code = result.and_then(|result| result.error.as_ref());
-        let arguments = String::from_utf8_lossy(&requested.call.arguments);
-        json!({
-            "tool": standing.tool.as_str(),
-            "arguments": cut(&arguments, JOURNAL_ARGUMENTS_BYTES_MAX),
-            "outcome": code.map_or(outcome, |error| error.code.as_ref()),
-        })
-    });
-    entries.collect::<Vec<_>>().into_iter()
+    fn journal_of(&self, stored: &StoredTurn) -> impl DoubleEndedIterator<Item = Value> + use<> {
+        let standing = super::stored_calls(stored);
+        let requested = stored.spec.request.calls.iter();
+        let looped = stored
+            .completed
+            .as_ref()
+            .is_some_and(|completed| completed.outcome == TurnOutcome::LoopDetected);
+        let entries = requested.zip(standing).map(|(requested, standing)| {
+            let result = standing.result.as_ref();
+            let outcome = match result.map(|result| result.outcome) {
+                Some(CallOutcome::Success) => "success",
+                Some(CallOutcome::Error) => "error",
+                Some(CallOutcome::Cancelled) => "cancelled",
+                None if looped => "not executed",
+                None => "running",
+            };
+            let code = result.and_then(|result| result.error.as_ref());
+            let met_none = result.and_then(|one| one.not_executed) == Some(NotExecuted::NotFound);
+            let tool = match met_none {
+                true => "",
+                false => standing.tool.as_str(),
+            };
+            let shown = self.shown_arguments(tool, &requested.call.arguments);
+            let arguments = String::from_utf8_lossy(&shown);
+            json!({
+                "tool": standing.tool.as_str(),
+                "arguments": cut(&arguments, JOURNAL_ARGUMENTS_BYTES_MAX),
+                "outcome": code.map_or(outcome, |error| error.code.as_ref()),
+            })
+        });
+        entries.collect::<Vec<_>>().into_iter()
+    }
 }
 
 fn cut(text: &str, bytes_max: usize) -> &str {

@@ -12,7 +12,7 @@ use super::approvals::ShownApproval;
 use super::turn::Turn;
 use crate::executor::SharedMailbox;
 use crate::gate::hooks::HookList;
-use crate::gate::ids::{BatchId, SessionId};
+use crate::gate::ids::{BatchId, SessionId, ToolName};
 use crate::gate::turn::{AskHook, HookAbout, HookRun, HookTicket};
 
 /// A question with what is around it.
@@ -23,6 +23,8 @@ pub struct HookQuestion {
     pub root: SessionId,
     /// The approval that it is about, as approvers see it. None: it is about none.
     pub shown: Option<ShownApproval>,
+    /// The arguments of the turn's calls as observers may see them. Empty: it is not about the turn.
+    pub arguments: Vec<Bytes>,
     /// The history of the run that is to be diagnosed. Empty: it is about something else.
     pub history: Bytes,
 }
@@ -57,8 +59,27 @@ impl Engine {
             | HookAbout::LoopSuspected { .. }
             | HookAbout::Diagnosis { .. } => None,
         };
+        let arguments = match &ask.about {
+            HookAbout::TurnStarted { .. } | HookAbout::TurnFinished { .. } => {
+                let calls = ask.turn.request.calls.iter();
+                let shown = calls.map(|asked| {
+                    let registry = self.directory.registry();
+                    let name = ToolName::trusted(asked.tool_name());
+                    let known = registry.look_up(&name, ask.turn.toolset());
+                    let tool = known.map_or("", |tool| tool.definition.name.as_str());
+                    self.shown_arguments(tool, &asked.call.arguments)
+                });
+                shown.collect()
+            }
+            HookAbout::Before { .. }
+            | HookAbout::After { .. }
+            | HookAbout::Approval { .. }
+            | HookAbout::LoopSuspected { .. }
+            | HookAbout::Diagnosis { .. } => Vec::new(),
+        };
         let question = HookQuestion {
             ask,
+            arguments,
             root: turn.session.root(),
             shown,
             history,

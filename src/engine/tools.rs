@@ -2,9 +2,13 @@
 //!
 //! Never changes the registry: that is the directory's.
 
+use bytes::Bytes;
+
 use super::verbs::answer;
 use super::{Engine, EngineError};
 use crate::gate::ids::ToolName;
+use crate::gate::json::Document;
+use crate::gate::mask::masked;
 use crate::gate::provider::{Export, ProviderFormat};
 use crate::gate::snapshot::ToolSnapshot;
 use crate::gate::tool::SharedTool;
@@ -42,15 +46,33 @@ impl Engine {
             .collect())
     }
 
-    /// Pointers to arguments of a tool that nobody may see. Of a tool that is not registered: to all.
-    pub fn secrets_of(&self, tool: &str) -> Vec<String> {
+    /// Arguments of a call without what nobody may see.
+    ///
+    /// All is hidden where nobody can say which of it is secret: the tool is gone, or calls some of its
+    /// arguments secret and these do not fit it. `tool`: empty for a call that met none, of which all is
+    /// hidden as long as any tool has secrets.
+    pub fn shown_arguments(&self, tool: &str, arguments: &Bytes) -> Bytes {
         let registry = self.directory.registry();
         let found = ToolName::parse(tool).ok();
         let found = found.and_then(|name| registry.get(&name).cloned());
-        found.map_or_else(
-            || vec![String::new()],
-            |tool| tool.definition.secret_pointers.clone(),
-        )
+        let everything = [String::new()];
+        let hidden = match &found {
+            None if tool.is_empty() && !registry.names_secrets() => &[],
+            None => &everything[..],
+            Some(tool) => {
+                let secrets = tool.definition.secret_pointers.as_slice();
+                match secrets.is_empty() || self.fits(tool, arguments) {
+                    true => secrets,
+                    false => &everything,
+                }
+            }
+        };
+        masked(arguments, hidden)
+    }
+
+    fn fits(&self, tool: &SharedTool, arguments: &Bytes) -> bool {
+        let read = Document::parse_object(arguments, &self.json_limits);
+        read.is_ok_and(|arguments| tool.schema.check(&arguments).is_ok())
     }
 
     /// Keeps the list that a model is about to see, and names it.

@@ -135,6 +135,8 @@ pub struct CallWay {
     pub arguments: Option<(Bytes, Digest)>,
     /// Those are not the model's own.
     pub rewritten: bool,
+    /// Nobody can say which of the arguments are secret.
+    pub hidden: bool,
     /// What decided. None: the call did not get that far.
     pub ground: Option<Arc<Ground>>,
     /// The strictest word of its hooks, and the hook that said it. None: none said more than PROCEED.
@@ -150,11 +152,15 @@ pub struct CallWay {
 impl CallWay {
     /// Pointers to arguments that nobody may see.
     pub fn secrets(&self) -> &[String] {
+        static EVERYTHING: [String; 1] = [String::new()];
+        if self.hidden {
+            return &EVERYTHING;
+        }
         let definition = self.tool.as_ref().map(|tool| &tool.definition);
         definition.map_or(&[], |definition| &definition.secret_pointers)
     }
 
-    /// Whether the tool names any.
+    /// Whether there are any.
     pub fn has_secrets(&self) -> bool {
         !self.secrets().is_empty()
     }

@@ -55,6 +55,12 @@ impl Registry {
         self.tools.values()
     }
 
+    /// Whether any tool calls arguments secret.
+    pub fn names_secrets(&self) -> bool {
+        let mut tools = self.iter();
+        tools.any(|tool| !tool.definition.secret_pointers.is_empty())
+    }
+
     /// How many tools there are.
     pub fn len(&self) -> usize {
         self.tools.len()

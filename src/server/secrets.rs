@@ -1,13 +1,11 @@
 //! Hides what tools call secret from everybody but orchestrators, who wrote it.
 //!
-//! Goes by what the tool says now; of a tool that is gone nobody can say, so that all its arguments are
-//! hidden. Never touches what is kept.
+//! Goes by what tools say now. Never touches what is kept.
 
 use tonic::Request;
 
 use super::access::{Caller, Role};
 use crate::engine::Engine;
-use crate::gate::mask::masked;
 use crate::pb::v1 as pb;
 
 /// Whether the caller must not see arguments that tools call secret.
@@ -20,14 +18,13 @@ pub(super) fn are_hidden_from<T>(request: &Request<T>) -> bool {
 pub(super) fn hide(turn: &mut pb::Turn, engine: &Engine) {
     turn.model_message.clear();
     for call in &mut turn.calls {
-        // A call that never met a tool has no secrets: nobody said what they are.
-        if call.tool.is_empty() {
-            continue;
-        }
-        let secrets = engine.secrets_of(&call.tool);
         if let Some(asked) = &mut call.call {
-            asked.arguments_json = masked(&asked.arguments_json, &secrets);
+            asked.arguments_json = engine.shown_arguments(&call.tool, &asked.arguments_json);
         }
-        call.effective_arguments_json = masked(&call.effective_arguments_json, &secrets);
+        // Empty where the call never got that far.
+        if !call.effective_arguments_json.is_empty() {
+            let effective = &call.effective_arguments_json;
+            call.effective_arguments_json = engine.shown_arguments(&call.tool, effective);
+        }
     }
 }

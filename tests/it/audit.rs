@@ -15,12 +15,12 @@ use super::support::soon;
 pub(crate) type Client = AuditServiceClient<callgate_client::connect::AuthorizedChannel>;
 
 /// As an administrator.
-async fn admin(sidecar: &Sidecar) -> Client {
+pub(crate) async fn admin(sidecar: &Sidecar) -> Client {
     AuditServiceClient::new(sidecar.control_channel().await).max_decoding_message_size(64 << 20)
 }
 
 /// Every record that fits, oldest first.
-async fn records(client: &mut Client, filter: pb::AuditFilter) -> Vec<pb::AuditRecord> {
+pub(crate) async fn records(client: &mut Client, filter: pb::AuditFilter) -> Vec<pb::AuditRecord> {
     let mut found = Vec::new();
     let mut page_token = String::new();
     loop {
@@ -45,7 +45,7 @@ fn kinds(records: &[pb::AuditRecord]) -> Vec<&str> {
 }
 
 /// Waits until records of that kind are written.
-async fn until_kind(client: &mut Client, kind: &str) -> Vec<pb::AuditRecord> {
+pub(crate) async fn until_kind(client: &mut Client, kind: &str) -> Vec<pb::AuditRecord> {
     let filter = pb::AuditFilter {
         kinds: vec![kind.to_owned()],
         ..pb::AuditFilter::default()

@@ -13,7 +13,7 @@
 mod access;
 mod approvals;
 mod approvals_cli;
-mod audit;
+pub(crate) mod audit;
 mod bfcl;
 mod cancelling;
 mod cases;

@@ -104,6 +104,8 @@ pub(super) struct Call {
     pub(super) signature: Option<Signature>,
     /// Why the look refused it; becomes its result when the turn decides, or at dispatch.
     pub(super) refusal: Option<super::look::Refused>,
+    /// Nobody can say which of the model's arguments are secret.
+    pub(super) is_hidden: bool,
     pub(super) reports: Reports,
     /// What its command would run, for a tool of commands. None: it has none, or is not analysed yet.
     pub(super) command: Option<CommandSubject>,
@@ -158,6 +160,7 @@ impl Call {
             answered: false,
             signature: None,
             refusal: None,
+            is_hidden: false,
             reports: Reports::default(),
             command: None,
             is_analysed_now: false,
@@ -204,6 +207,7 @@ impl Call {
             tool: self.tool.clone(),
             arguments: arguments.map(|arguments| (arguments.text.clone(), arguments.digest)),
             rewritten: self.is_rewritten || heard.is_some_and(|heard| heard.generation > 0),
+            hidden: self.is_hidden,
             hook: heard.and_then(|heard| Some((heard.action, heard.decided_by.clone()?))),
             ground: self.ground.clone(),
             grants: self.grants.clone(),

@@ -32,6 +32,7 @@ impl TurnMachine {
             return;
         };
         call.refusal = None;
+        call.is_hidden = false;
         let requested = &asked.call;
         let compares = view.settings.loops.compares_calls();
         let found = find_tool(asked, &spec, view.registry);
@@ -39,6 +40,7 @@ impl TurnMachine {
             Ok(tool) => tool,
             Err(refused) => {
                 call.refusal = Some(refused);
+                call.is_hidden = view.registry.names_secrets();
                 if compares {
                     call.signature = sign(asked, None, view.json);
                 }
@@ -74,6 +76,8 @@ impl TurnMachine {
         }
         call.arguments = Some(arguments);
         let refusal = tool.schema.check(&document).err().map(Refusal::from);
+        let has_secrets = !tool.definition.secret_pointers.is_empty();
+        call.is_hidden = has_secrets && refusal.is_some();
         call.refusal = refusal.map(invalid);
     }
 }

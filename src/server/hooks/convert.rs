@@ -255,12 +255,12 @@ fn payload(question: &HookQuestion) -> Option<Payload> {
                 .map(|shown| convert_approval::approval(shown, Shown::Whole)),
         }),
         HookAbout::TurnStarted { run } => Payload::Turn(pb::TurnObserved {
-            calls: calls(spec),
+            calls: observed_calls(question),
             results: Vec::new(),
             run: Some(convert::run(run)),
         }),
         HookAbout::TurnFinished { results, run } => Payload::Turn(pb::TurnObserved {
-            calls: calls(spec),
+            calls: observed_calls(question),
             results: results.iter().map(|result| bare(result)).collect(),
             run: Some(convert::run(run)),
         }),
@@ -286,11 +286,16 @@ fn bare(result: &CallResult) -> pb::CallResult {
     convert::call_result(result, false)
 }
 
-fn calls(spec: &TurnSpec) -> Vec<pb::ToolCall> {
-    let indices = (0..spec.request.calls.len()).filter_map(|at| u16::try_from(at).ok());
-    indices
-        .filter_map(|at| tool_call(spec, CallIndex(at)))
-        .collect()
+/// Who is told of a turn needs no secrets.
+fn observed_calls(question: &HookQuestion) -> Vec<pb::ToolCall> {
+    let calls = question.arguments.iter().zip(0..);
+    let calls = calls.filter_map(|(shown, at)| {
+        Some(pb::ToolCall {
+            arguments_json: shown.clone(),
+            ..tool_call(&question.ask.turn, CallIndex(at))?
+        })
+    });
+    calls.collect()
 }
 
 fn tool_call(spec: &TurnSpec, index: CallIndex) -> Option<pb::ToolCall> {
