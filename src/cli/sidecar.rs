@@ -14,8 +14,9 @@ use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
 use crate::config::rule_files::RuleFiles;
 use crate::config::{Config, DiagnosisConfig, Environment, ProcessEnvironment};
-use crate::engine::{DiagnosisEndpoint, Engine, Parts, RuleBook, Settings, tell};
+use crate::engine::{DiagnosisEndpoint, Engine, HookKeeper, Parts, RuleBook, Settings, tell};
 use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
+use crate::gate::hooks::RestoredHook;
 use crate::gate::ids::{OwnerName, UnixMillis};
 use crate::gate::permission::{Permissions, Settings as LiftSettings};
 use crate::gate::record::Record;
@@ -81,7 +82,7 @@ impl Sidecar {
         let mut audit_keys = config.trusted_keys().map_err(|error| error.to_string())?;
         let present = audit.signer.as_ref().map(|signer| signer.public_key());
         audit_keys.splice(0..0, present);
-        let (store, restored) = open_store(&config.data_dir, audit)?;
+        let (store, mut restored) = open_store(&config.data_dir, audit)?;
         let mint = Arc::new(Mint::new());
         let tasks = Tasks::new();
         let mode = config.mode().map_err(|error| error.to_string())?;
@@ -104,7 +105,8 @@ impl Sidecar {
         let rules = config.tool_rules().map_err(|error| error.to_string())?;
         let directory = Arc::new(restore_directory(&config, &rules, &restored, clock, &store));
         let pool = Pool::new(clock, config.limits.clone());
-        let desk = desk(&config, &mint, &tasks)?;
+        let hooks = std::mem::take(&mut restored.hooks);
+        let desk = desk(&config, &mint, &tasks, &store, hooks)?;
         let engine = Engine::new(Parts {
             directory: directory.clone(),
             pool: pool.clone(),
@@ -127,6 +129,7 @@ impl Sidecar {
             absent_keep_ms: config.hooks.absent_keep_ms,
             tasks: tasks.child(),
         });
+        hook_sessions.await_restored();
         let sessions = Arc::new(Sessions {
             pool,
             directory,
@@ -295,13 +298,21 @@ fn open_store(dir: &Path, audit: AuditOptions) -> Result<(SharedStore, Restored)
     Ok((Arc::new(store), restored))
 }
 
-fn desk(config: &Config, mint: &Arc<Mint>, tasks: &Tasks) -> Result<Arc<Desk>, String> {
+fn desk(
+    config: &Config,
+    mint: &Arc<Mint>,
+    tasks: &Tasks,
+    store: &SharedStore,
+    restored: Vec<RestoredHook>,
+) -> Result<Arc<Desk>, String> {
     let aliases = &config.permissions.aliases;
     let built_in = config.hooks.built_in(aliases);
     let required = config.hooks.required();
     Ok(Desk::new(DeskParts {
         built_in: built_in.map_err(|error| error.to_string())?,
         required: required.map_err(|error| error.to_string())?,
+        restored,
+        keeper: HookKeeper::new(store.clone()),
         aliases: aliases.clone(),
         mint: mint.clone(),
         tasks: tasks.clone(),

@@ -10,10 +10,13 @@ use bytes::Bytes;
 use super::Engine;
 use super::approvals::ShownApproval;
 use super::turn::Turn;
+use super::verbs::answer;
 use crate::executor::SharedMailbox;
 use crate::gate::hooks::HookList;
 use crate::gate::ids::{BatchId, SessionId, ToolName};
+use crate::gate::record::Record;
 use crate::gate::turn::{AskHook, HookAbout, HookRun, HookTicket};
+use crate::store::SharedStore;
 
 /// A question with what is around it.
 pub struct HookQuestion {
@@ -42,6 +45,37 @@ pub trait HookDesk: Send + Sync {
 
     /// A hook ran.
     fn ran(&self, run: &HookRun);
+}
+
+/// Remembers hooks of processes over a restart. May be used from any task.
+pub struct HookKeeper {
+    store: SharedStore,
+}
+
+impl HookKeeper {
+    /// A keeper that writes there.
+    #[must_use]
+    pub fn new(store: SharedStore) -> Self {
+        Self { store }
+    }
+
+    /// Returns once these are durable, or cannot be. A hook holds either way; a restart would forget it.
+    pub async fn keep(&self, records: &[Record]) {
+        if !records.is_empty()
+            && let Err(error) = answer(self.store.commit(records)).await
+        {
+            tracing::warn!(%error, "hooks are not kept over a restart");
+        }
+    }
+
+    /// Writes some time soon that hooks are gone.
+    pub fn forget(&self, records: &[Record]) {
+        if !records.is_empty()
+            && let Err(error) = self.store.append(records)
+        {
+            tracing::warn!(%error, "hooks that are gone will fail again after a restart");
+        }
+    }
 }
 
 impl Engine {

@@ -69,7 +69,7 @@ pub use audit::{AuditAsk, AuditRow, AuditSlice, Range, Report};
 pub use diagnoser::DiagnosisEndpoint;
 pub use events::{EventRecord, Happened, Heard, Listener};
 pub use explain::{Asked, Explained, ExplainedPart, Explanation, Question};
-pub use hooks::{HookDesk, HookQuestion};
+pub use hooks::{HookDesk, HookKeeper, HookQuestion};
 pub use policy::{CheckedRules, PolicyError, Problem};
 pub use rule_book::{ListedRule, RuleBook, RuleMark, RuleStanding, RuleState, mark};
 pub use rules::{RulesError, load_rules, tell};

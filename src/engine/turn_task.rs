@@ -432,6 +432,8 @@ impl TurnTask {
             | Record::RunEnded(_)
             | Record::ToolRegistered(_)
             | Record::ToolRemoved(_)
+            | Record::HookRegistered(_)
+            | Record::HookRemoved(_)
             | Record::ToolsetPut(_)
             | Record::ToolsetDeleted(_)
             | Record::By(_)

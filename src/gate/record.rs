@@ -11,7 +11,7 @@ use super::admission::TurnRequest;
 use super::approval::{Approval, ApprovalChange, ApprovalState, BatchPolicy};
 use super::audit::note::Note;
 use super::event::{RunSummary, TurnCompleted};
-use super::hooks::{BeforeAction, Heard};
+use super::hooks::{BeforeAction, Heard, KeptHook};
 
 use super::ids::{
     ApprovalId, BatchId, CallIndex, HookId, InstanceId, RunId, SessionId, TurnKey, UnixMillis,
@@ -107,6 +107,10 @@ pub enum Record {
     ToolRegistered(SharedTool),
     /// A tool was removed.
     ToolRemoved(super::ids::ToolName),
+    /// A process registered a hook, anew or with other words.
+    HookRegistered(Arc<KeptHook>),
+    /// A hook of a process is gone.
+    HookRemoved(super::ids::HookId),
     /// A toolset was made or replaced.
     ToolsetPut(Arc<super::toolset::Toolset>),
     /// A toolset was removed.

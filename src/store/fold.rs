@@ -10,8 +10,8 @@ use super::RestoredTool;
 use super::disk;
 use crate::gate::approval::{Approval, ApprovalChange};
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
-use crate::gate::hooks::Heard;
-use crate::gate::ids::{CallIndex, SessionId, ToolName, TurnKey, UnixMillis};
+use crate::gate::hooks::{Heard, RestoredHook};
+use crate::gate::ids::{CallIndex, HookId, SessionId, ToolName, TurnKey, UnixMillis};
 use crate::gate::permission::{Grant, Grants};
 use crate::gate::record::{DispatchIntent, Record, StoredTurn, TurnSpec};
 use crate::gate::result::CallResult;
@@ -38,6 +38,8 @@ pub(super) enum Fact {
     },
     ToolRegistered(Box<RestoredTool>),
     ToolRemoved(ToolName),
+    HookRegistered(RestoredHook),
+    HookRemoved(HookId),
     ToolsetPut(Toolset),
     ToolsetDeleted(String),
 }
@@ -124,6 +126,10 @@ impl Fact {
                 return Some(Fact::ToolRegistered(Box::new(disk::as_restored(tool))));
             }
             Record::ToolRemoved(name) => return Some(Fact::ToolRemoved(name.clone())),
+            Record::HookRegistered(kept) => {
+                return Some(Fact::HookRegistered(disk::as_restored_hook(kept)));
+            }
+            Record::HookRemoved(id) => return Some(Fact::HookRemoved(id.clone())),
             Record::ToolsetPut(toolset) => return Some(Fact::ToolsetPut((**toolset).clone())),
             Record::ToolsetDeleted(name) => return Some(Fact::ToolsetDeleted(name.clone())),
             Record::By(_) | Record::Noted(_) => return None,
@@ -151,6 +157,8 @@ impl Fact {
             | Fact::GrantsPut { .. }
             | Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
+            | Fact::HookRegistered(_)
+            | Fact::HookRemoved(_)
             | Fact::ToolsetPut(_)
             | Fact::ToolsetDeleted(_) => None,
         }
@@ -265,6 +273,8 @@ pub(super) fn fold_session(known: &mut Option<StoredSession>, fact: Fact) {
         | Fact::Run(_)
         | Fact::ToolRegistered(_)
         | Fact::ToolRemoved(_)
+        | Fact::HookRegistered(_)
+        | Fact::HookRemoved(_)
         | Fact::ToolsetPut(_)
         | Fact::ToolsetDeleted(_) => {}
     }
@@ -280,6 +290,8 @@ impl Fact {
             | Fact::Run(_)
             | Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
+            | Fact::HookRegistered(_)
+            | Fact::HookRemoved(_)
             | Fact::ToolsetPut(_)
             | Fact::ToolsetDeleted(_) => None,
         }
@@ -309,11 +321,12 @@ pub(super) fn newest_of_each(
     newest.into_iter().collect()
 }
 
-/// Tools and toolsets as the last records leave them.
+/// Tools, hooks and toolsets as the last records leave them.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     /// With the position of the record that brought each.
     tools: BTreeMap<ToolName, (u64, RestoredTool)>,
+    hooks: BTreeMap<HookId, RestoredHook>,
     toolsets: BTreeMap<String, Toolset>,
 }
 
@@ -321,11 +334,12 @@ pub(super) struct Catalog {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
     Tool(ToolName),
+    Hook(HookId),
     Toolset(String),
 }
 
 impl Catalog {
-    /// Takes up a tool or toolset; other facts change nothing.
+    /// Takes up a tool, hook or toolset; other facts change nothing.
     pub(super) fn fold(&mut self, position: u64, fact: Fact) -> Option<Change> {
         match fact {
             Fact::ToolRegistered(tool) => {
@@ -336,6 +350,15 @@ impl Catalog {
             Fact::ToolRemoved(name) => {
                 self.tools.remove(&name);
                 Some(Change::Tool(name))
+            }
+            Fact::HookRegistered(hook) => {
+                let id = hook.id.clone();
+                self.hooks.insert(id.clone(), hook);
+                Some(Change::Hook(id))
+            }
+            Fact::HookRemoved(id) => {
+                self.hooks.remove(&id);
+                Some(Change::Hook(id))
             }
             Fact::ToolsetPut(toolset) => {
                 let name = toolset.name.clone();
@@ -353,6 +376,18 @@ impl Catalog {
     /// A tool and the position of its record.
     pub(super) fn tool(&self, name: &ToolName) -> Option<&(u64, RestoredTool)> {
         self.tools.get(name)
+    }
+
+    /// A hook.
+    pub(super) fn hook(&self, id: &HookId) -> Option<&RestoredHook> {
+        self.hooks.get(id)
+    }
+
+    /// Every hook, in the order in which they were first registered.
+    pub(super) fn hooks(&self) -> Vec<RestoredHook> {
+        let mut hooks: Vec<_> = self.hooks.values().cloned().collect();
+        hooks.sort_by_key(|hook| hook.number);
+        hooks
     }
 
     /// A toolset.

@@ -67,6 +67,7 @@ impl MemoryStore {
             open_turns: open.cloned().collect(),
             tools,
             toolsets,
+            hooks: state.catalog.hooks(),
             has_sessions: !state.sessions.is_empty(),
         }
     }
@@ -150,6 +151,8 @@ impl State {
             Fact::Run(_)
             | Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
+            | Fact::HookRegistered(_)
+            | Fact::HookRemoved(_)
             | Fact::ToolsetPut(_)
             | Fact::ToolsetDeleted(_) => {
                 self.catalog.fold(self.next, fact);

@@ -22,6 +22,7 @@ use tokio::sync::{oneshot, watch};
 use self::audit::{AuditAsk, AuditSlice};
 use crate::gate::audit::Checkpoint;
 use crate::gate::event::RunSummary;
+use crate::gate::hooks::RestoredHook;
 use crate::gate::ids::{BatchId, RunId, SessionId, TurnId, TurnKey, UnixMillis};
 use crate::gate::record::{Record, StoredTurn};
 use crate::gate::session::StoredSession;
@@ -68,6 +69,8 @@ pub struct Restored {
     pub tools: Vec<RestoredTool>,
     /// Toolsets, bases before those that narrow them.
     pub toolsets: Vec<Toolset>,
+    /// Hooks of processes, in the order in which they were first registered.
+    pub hooks: Vec<RestoredHook>,
     /// Something is kept of some session.
     pub has_sessions: bool,
 }

@@ -9,6 +9,7 @@ mod loops;
 mod matrix;
 mod oracle;
 mod remote;
+mod restarting;
 
 use callgate_client::pb::v1 as pb;
 use callgate_client::pb::v1::hook_service_client::HookServiceClient;

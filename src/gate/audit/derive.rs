@@ -9,8 +9,10 @@ use super::note::{Note, PolicyChange, Refused};
 use super::words;
 use crate::gate::approval::{Approval, ApprovalChange, ApprovalState};
 use crate::gate::event::{RunState, RunSummary, TurnCompleted};
+use crate::gate::hooks::KeptHook;
 use crate::gate::permission::{Grant, Scope};
 use crate::gate::record::{CallWay, DispatchIntent, Fresh, Record, TurnSpec};
+use crate::gate::result::Digest;
 use crate::gate::session::SessionRecord;
 use crate::gate::tool::Tool;
 use crate::gate::toolset::Toolset;
@@ -41,6 +43,12 @@ pub fn derive(records: &[Record], out: &mut Vec<u8>) {
             Record::ToolRemoved(name) => Entry {
                 tool: name.as_str(),
                 ..Entry::new("tool.removed", by)
+            }
+            .push(out),
+            Record::HookRegistered(kept) => hook_registered(kept, by, out),
+            Record::HookRemoved(id) => Entry {
+                detail: Some(&|object| object.text("hook", id.as_str())),
+                ..Entry::new("hook.removed", by)
             }
             .push(out),
             Record::ToolsetPut(toolset) => toolset_changed(toolset, by, out),
@@ -115,6 +123,8 @@ fn of_turn(record: &Record, out: &mut Vec<u8>) {
         | Record::RunEnded(_)
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
+        | Record::HookRegistered(_)
+        | Record::HookRemoved(_)
         | Record::ToolsetPut(_)
         | Record::ToolsetDeleted(_)
         | Record::Noted(_) => {}
@@ -321,6 +331,22 @@ fn run_ended(run: &RunSummary, by: &str, out: &mut Vec<u8>) {
             object.text("state", words::run(run.state));
         }),
         ..Entry::new("run.ended", by)
+    }
+    .push(out);
+}
+
+fn hook_registered(kept: &KeptHook, by: &str, out: &mut Vec<u8>) {
+    let hook = &kept.hook;
+    Entry {
+        detail: Some(&|object| {
+            object.text("hook", hook.id.as_str());
+            object.text("instance", &kept.instance);
+            object.text("on_failure", words::on_failure(hook.on_failure));
+            object.number("order", u64::from(hook.place.order));
+            object.texts_if("points", hook.points.iter().map(|point| point.as_str()));
+            object.hex("registration_digest", &Digest::of(&kept.registration).0);
+        }),
+        ..Entry::new("hook.registered", by)
     }
     .push(out);
 }

@@ -4,7 +4,7 @@
 
 use crate::gate::approval::{ApprovalState, BatchPolicy, Choice};
 use crate::gate::event::{RunState, TurnOutcome};
-use crate::gate::hooks::BeforeAction;
+use crate::gate::hooks::{BeforeAction, OnFailure};
 use crate::gate::permission::GroundKind;
 use crate::gate::result::{CallEffect, CallOutcome, NotExecuted};
 use crate::gate::session::Approvers;
@@ -89,6 +89,14 @@ pub(super) fn effect(effect: CallEffect) -> &'static str {
         CallEffect::NotExecuted => "not_executed",
         CallEffect::Executed => "executed",
         CallEffect::Unknown => "unknown",
+    }
+}
+
+pub(super) fn on_failure(mode: OnFailure) -> &'static str {
+    match mode {
+        OnFailure::Deny => "deny",
+        OnFailure::Ask => "ask",
+        OnFailure::Ignore => "ignore",
     }
 }
 

@@ -84,7 +84,7 @@ pub enum Body {
 }
 
 /// Where a hook stands among the others: its order, then when it was registered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct HookPlace {
     /// Lower ones are asked first.
     pub order: u32,

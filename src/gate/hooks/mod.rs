@@ -8,6 +8,7 @@ mod after;
 mod before;
 mod builtin;
 mod hook;
+mod kept;
 mod matcher;
 mod path;
 mod rewrite;
@@ -21,6 +22,7 @@ pub use hook::{
     Body, HOOKS_MAX, Hook, HookList, HookPlace, OnFailure, Point, TIMEOUT_DEFAULT_MS,
     TIMEOUT_MAX_MS,
 };
+pub use kept::{KeptHook, RestoredHook};
 pub use matcher::{Matched, Matcher, MatcherError, MatcherParts};
 pub use path::is_inside;
 pub use verdict::{

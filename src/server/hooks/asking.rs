@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use prost::Message;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::Instant;
 
 use super::convert;
@@ -23,12 +23,25 @@ use pb::connect_hook_response::Body;
 /// The way out to one hook process.
 pub(super) type HookLanes = Lanes<pb::ConnectHookResponse>;
 
+/// Most messages that wait for the welcome of their process.
+const EARLY_MAX: usize = 1_024;
+
 /// What came about one question.
 enum Said {
     /// Its answer.
     Verdict(Box<pb::HookVerdict>),
     /// It takes longer, by that much.
     Longer(Duration),
+}
+
+/// Who answers a question.
+pub(super) enum Answerer {
+    /// This stream.
+    Here(Arc<Connection>),
+    /// A process that has not come back since the sidecar restarted.
+    Returning(watch::Receiver<Option<Arc<Connection>>>),
+    /// Nobody.
+    Gone,
 }
 
 /// One stream.
@@ -38,6 +51,8 @@ pub(super) struct Connection {
     slots: Semaphore,
     message_bytes_max: usize,
     waiting: Mutex<BTreeMap<String, Waiting>>,
+    /// What is said before the process is welcomed. None: it was.
+    early: Mutex<Option<Vec<pb::ConnectHookResponse>>>,
 }
 
 struct Waiting {
@@ -69,6 +84,16 @@ impl Connection {
             slots: Semaphore::new(slots),
             message_bytes_max,
             waiting: Mutex::default(),
+            early: Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    /// The process gets its welcome, and then what it was asked meanwhile.
+    pub(super) fn open(&self, welcome: pb::ConnectHookResponse) {
+        let mut early = self.early.lock();
+        self.lanes.control(welcome);
+        for message in early.take().into_iter().flatten() {
+            self.lanes.work(message);
         }
     }
 
@@ -77,7 +102,15 @@ impl Connection {
         let message = pb::ConnectHookResponse {
             body: Some(Body::Invocation(invocation)),
         };
-        message.encoded_len() <= self.message_bytes_max && self.lanes.work(message)
+        if message.encoded_len() > self.message_bytes_max {
+            return false;
+        }
+        match &mut *self.early.lock() {
+            Some(early) if early.len() < EARLY_MAX => early.push(message),
+            Some(_) => return false,
+            None => return self.lanes.work(message),
+        }
+        true
     }
 
     /// The process answered.
@@ -145,16 +178,23 @@ impl Drop for Place<'_> {
 
 /// Asks and hands the answer in.
 pub(super) async fn ask(
-    connection: Option<Arc<Connection>>,
+    answerer: Answerer,
     question: HookQuestion,
     invocation_id: String,
     mailbox: SharedMailbox,
 ) {
     let ticket = question.ask.ticket;
-    let (answer, took) = match connection {
-        Some(connection) => answer(&connection, &question, &invocation_id).await,
-        None => (unavailable("no process is connected"), Duration::ZERO),
+    let began = now();
+    let connection = match answerer {
+        Answerer::Here(connection) => Ok(connection),
+        Answerer::Returning(comes) => comes_back(comes, question.ask.hook.timeout_ms).await,
+        Answerer::Gone => Err("no process is connected"),
     };
+    let answer = match connection {
+        Ok(connection) => answer(&connection, &question, &invocation_id).await,
+        Err(why) => unavailable(why),
+    };
+    let took = began.elapsed();
     mailbox.deliver(Input::HookAnswered {
         ticket,
         answer,
@@ -162,13 +202,27 @@ pub(super) async fn ask(
     });
 }
 
+/// Waits as long as the hook may take: a process needs a moment to notice that the sidecar is back.
+async fn comes_back(
+    mut comes: watch::Receiver<Option<Arc<Connection>>>,
+    timeout_ms: u32,
+) -> Result<Arc<Connection>, &'static str> {
+    let limit = Duration::from_millis(u64::from(timeout_ms));
+    let back = tokio::time::timeout(limit, comes.wait_for(Option::is_some)).await;
+    match back {
+        Ok(Ok(connection)) => connection.clone().ok_or("no process is connected"),
+        Ok(Err(_)) => Err("no process is connected"),
+        Err(_) => Err("its process has not come back since the sidecar restarted"),
+    }
+}
+
 async fn answer(
     connection: &Connection,
     question: &HookQuestion,
     invocation_id: &str,
-) -> (HookAnswer, Duration) {
+) -> HookAnswer {
     let Ok(_slot) = connection.slots.acquire().await else {
-        return (unavailable("its stream ended"), Duration::ZERO);
+        return unavailable("its stream ended");
     };
     let (verdict, verdict_comes) = oneshot::channel();
     let (longer, longer_comes) = oneshot::channel();
@@ -185,17 +239,16 @@ async fn answer(
     let sent_at = now();
     if !connection.tell(convert::invocation(question, id)) {
         let problem = "the question could not be sent: it is too large, or nobody reads";
-        return (failed(FailureKind::Failed, problem), Duration::ZERO);
+        return failed(FailureKind::Failed, problem);
     }
     let timeout = Duration::from_millis(u64::from(question.ask.hook.timeout_ms));
     let said = wait(verdict_comes, longer_comes, sent_at, timeout).await;
     drop(place);
-    let answer = match said {
+    match said {
         Some(Ok(Said::Verdict(verdict))) => convert::answer(*verdict, question.ask.point),
         Some(Ok(Said::Longer(_)) | Err(_)) => unavailable("its stream ended"),
         None => failed(FailureKind::Timeout, "it did not answer in time"),
-    };
-    (answer, sent_at.elapsed())
+    }
 }
 
 /// Waits for the answer. None: the time is over.

@@ -3,6 +3,7 @@
 //! An answer that does not fit its question is nonsense here already. Never judges what is said.
 
 use bytes::Bytes;
+use prost::Message;
 
 use crate::engine::HookQuestion;
 use crate::executor::tool_result;
@@ -70,6 +71,13 @@ pub(super) fn hook(wanted: pb::HookRegistration, aliases: &Aliases) -> Result<Ho
         description: wanted.description,
         body: Body::Remote,
     })
+}
+
+/// Reads a hook as the store has it.
+pub(super) fn restored(registration: &Bytes, aliases: &Aliases) -> Result<Hook, String> {
+    let read = pb::HookRegistration::decode(registration.clone());
+    let wanted = read.map_err(|error| error.to_string())?;
+    hook(wanted, aliases).map_err(|failure| failure.into_rpc_error().message)
 }
 
 fn point(number: i32) -> Result<Point, Failure> {

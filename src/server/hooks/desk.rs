@@ -1,28 +1,30 @@
 //! All hooks of one sidecar, who is behind each, and the questions on their way.
 //!
 //! Whoever wants the list takes a snapshot of it; every change makes a new one. A hook whose process is
-//! gone stays and fails until it returns, is removed, or its time is over. Never decides what a failure
-//! means.
+//! gone stays and fails until it returns, is removed, or its time is over, also over a restart: then it is
+//! waited for a little first. Never decides what a failure means.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use super::asking::{self, Connection};
+use super::asking::{self, Answerer, Connection};
 use super::convert;
 use crate::base::mint::Mint;
 use crate::base::tasks::Tasks;
-use crate::engine::{HookDesk, HookQuestion};
+use crate::engine::{HookDesk, HookKeeper, HookQuestion};
 use crate::executor::SharedMailbox;
 use crate::gate::hooks::{
-    Body, BuiltInHook, Hook, HookList, HookPlace, Matcher, OnFailure, Point, RunStatus,
-    TIMEOUT_DEFAULT_MS,
+    Body, BuiltInHook, Hook, HookList, HookPlace, KeptHook, Matcher, OnFailure, Point,
+    RestoredHook, RunStatus, TIMEOUT_DEFAULT_MS,
 };
 use crate::gate::ids::{BatchId, HookId};
 use crate::gate::permission::Aliases;
+use crate::gate::record::Record;
 use crate::gate::turn::{HookRun, HookTicket};
 use crate::pb::v1::{self as pb, ErrorReason};
 use crate::server::status::Failure;
@@ -33,6 +35,10 @@ pub struct DeskParts {
     pub built_in: Vec<BuiltInHook>,
     /// Hooks that fail while they are absent.
     pub required: Vec<HookId>,
+    /// Hooks of processes as the store has them.
+    pub restored: Vec<RestoredHook>,
+    /// Remembers hooks of processes.
+    pub keeper: HookKeeper,
     /// Names that rules may use for tools.
     pub aliases: Aliases,
     /// Mints invocation ids.
@@ -49,6 +55,13 @@ struct Entry {
     instance: String,
     /// Its stream. None: it is gone, or there is none.
     connection: Option<Arc<Connection>>,
+    /// The stream that broke last, as long as nothing came after it.
+    lost: Option<Arc<Connection>>,
+    /// Tells those who wait that the process is back after a restart of the sidecar. None: it was, or
+    /// nobody is waited for.
+    returning: Option<watch::Sender<Option<Arc<Connection>>>>,
+    /// What the store has. None: nothing.
+    kept: Option<(String, Bytes)>,
     runs: u64,
     failures: u64,
 }
@@ -68,6 +81,7 @@ pub struct Desk {
     inner: Mutex<Inner>,
     /// Dropping one ends its question.
     asked: Mutex<BTreeMap<Question, oneshot::Sender<()>>>,
+    pub(super) keeper: HookKeeper,
     pub(super) aliases: Aliases,
     pub(super) mint: Arc<Mint>,
     tasks: Tasks,
@@ -97,15 +111,17 @@ impl Desk {
         }
         for id in parts.required {
             let place = inner.next_place(0);
-            inner.put(absent(id.clone(), place), String::new(), None);
-            if let Some(entry) = inner.entries.get_mut(&id) {
-                entry.is_required = true;
-            }
+            let entry = inner.put(absent(id, place), String::new(), None);
+            entry.is_required = true;
+        }
+        for restored in parts.restored {
+            inner.restore(restored, &parts.aliases);
         }
         let desk = Arc::new_cyclic(|own| Self {
             list: ArcSwap::from_pointee(HookList::default()),
             inner: Mutex::new(inner),
             asked: Mutex::default(),
+            keeper: parts.keeper,
             aliases: parts.aliases,
             mint: parts.mint,
             tasks: parts.tasks,
@@ -122,11 +138,14 @@ impl Desk {
     }
 
     /// Takes a process's hook in. Its place stays if it was there before.
+    ///
+    /// Some: what the store must be told of it. `registration`: as the process sent it.
     pub(super) fn register(
         &self,
         mut hook: Hook,
+        registration: Bytes,
         connection: &Arc<Connection>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Record>, Failure> {
         let mut inner = self.inner.lock();
         let known = inner.entries.get(&hook.id);
         if let Some(known) = known {
@@ -140,23 +159,40 @@ impl Desk {
             hook.place = inner.next_place(hook.place.order);
         }
         let instance = connection.instance.clone();
-        inner.put(hook, instance, Some(connection.clone()));
+        let entry = inner.put(hook, instance, Some(connection.clone()));
+        let record = entry.keep(registration);
         self.renew(&inner);
-        Ok(())
+        Ok(record)
     }
 
     /// A stream ended in order: its hooks go. Required ones stay and fail.
     pub(super) fn unregister(&self, connection: &Arc<Connection>) {
+        self.drop_where(|entry| {
+            let is_own = entry.is_at(connection);
+            if is_own {
+                entry.connection = None;
+            }
+            is_own
+        });
+        connection.close();
+    }
+
+    /// Takes hooks away; required ones stay. The store forgets both: those are in the config.
+    fn drop_where(&self, mut is_gone: impl FnMut(&mut Entry) -> bool) {
         let mut inner = self.inner.lock();
-        inner.entries.retain(|_, entry| {
-            if !entry.is_at(connection) {
+        let mut records = Vec::new();
+        inner.entries.retain(|id, entry| {
+            if !is_gone(entry) {
                 return true;
             }
-            entry.connection = None;
+            entry.returning = None;
+            if entry.kept.take().is_some() {
+                records.push(Record::HookRemoved(id.clone()));
+            }
             entry.is_required
         });
         self.renew(&inner);
-        connection.close();
+        self.keeper.forget(&records);
     }
 
     /// A stream broke: its hooks stay and fail.
@@ -164,18 +200,31 @@ impl Desk {
         let mut inner = self.inner.lock();
         let own = inner.entries.values_mut();
         for entry in own.filter(|entry| entry.is_at(connection)) {
-            entry.connection = None;
+            entry.lost = entry.connection.take();
         }
         connection.close();
     }
 
-    /// The time of a process that did not return is over. Required hooks stay.
-    pub(super) fn expire(&self, instance: &str) {
-        let mut inner = self.inner.lock();
-        inner.entries.retain(|_, entry| {
-            entry.is_required || entry.connection.is_some() || entry.instance != instance
+    /// The time of a process that did not return since this stream broke is over. Required hooks stay.
+    pub(super) fn expire(&self, lost: &Arc<Connection>) {
+        self.drop_where(|entry| {
+            let last = entry.lost.as_ref();
+            last.is_some_and(|last| Arc::ptr_eq(last, lost))
         });
-        self.renew(&inner);
+    }
+
+    /// The time of the processes that did not return since the sidecar started is over.
+    pub(super) fn expire_restored(&self) {
+        self.drop_where(|entry| entry.returning.is_some());
+    }
+
+    /// Whether processes are waited for since the sidecar started.
+    pub(super) fn awaits_restored(&self) -> bool {
+        let inner = self.inner.lock();
+        inner
+            .entries
+            .values()
+            .any(|entry| entry.returning.is_some())
     }
 
     /// Takes a hook away whose process is gone.
@@ -189,6 +238,8 @@ impl Desk {
             let problem = "is connected or declared in the configuration";
             return Err(Failure::field("hook_id", problem));
         }
+        entry.returning = None;
+        let was_kept = entry.kept.take().is_some();
         if entry.is_required {
             // What it said of itself does not hold any more; it fails for every call.
             entry.hook = Arc::new(absent(key, entry.hook.place));
@@ -197,6 +248,10 @@ impl Desk {
             inner.entries.remove(&key);
         }
         self.renew(&inner);
+        if was_kept {
+            self.keeper
+                .forget(&[Record::HookRemoved(HookId::trusted(id))]);
+        }
         Ok(())
     }
 
@@ -216,9 +271,19 @@ impl Desk {
         infos.collect()
     }
 
-    fn connection_of(&self, hook: &HookId) -> Option<Arc<Connection>> {
+    fn who_answers(&self, hook: &HookId) -> Answerer {
         let inner = self.inner.lock();
-        inner.entries.get(hook)?.connection.clone()
+        match inner.entries.get(hook) {
+            Some(Entry {
+                connection: Some(connection),
+                ..
+            }) => Answerer::Here(connection.clone()),
+            Some(Entry {
+                returning: Some(returning),
+                ..
+            }) => Answerer::Returning(returning.subscribe()),
+            Some(_) | None => Answerer::Gone,
+        }
     }
 }
 
@@ -228,10 +293,10 @@ impl HookDesk for Desk {
     }
 
     fn ask(&self, question: HookQuestion, mailbox: SharedMailbox) {
-        let connection = self.connection_of(&question.ask.hook.id);
+        let answerer = self.who_answers(&question.ask.hook.id);
         let invocation_id = self.mint.id();
         if !question.ask.is_awaited {
-            if let Some(connection) = connection {
+            if let Answerer::Here(connection) = answerer {
                 connection.tell(convert::invocation(&question, invocation_id));
             }
             return;
@@ -241,7 +306,7 @@ impl HookDesk for Desk {
         self.asked.lock().insert(key.clone(), keep);
         let desk = self.own.clone();
         self.tasks.spawn("hook", async move {
-            let asked = asking::ask(connection, question, invocation_id, mailbox);
+            let asked = asking::ask(answerer, question, invocation_id, mailbox);
             tokio::select! {
                 () = asked => {}
                 _ = forgotten => {}
@@ -267,8 +332,37 @@ impl HookDesk for Desk {
 }
 
 impl Entry {
+    fn new(hook: Arc<Hook>) -> Self {
+        Self {
+            hook,
+            is_required: false,
+            instance: String::new(),
+            connection: None,
+            lost: None,
+            returning: None,
+            kept: None,
+            runs: 0,
+            failures: 0,
+        }
+    }
+
     fn is_built_in(&self) -> bool {
         matches!(self.hook.body, Body::BuiltIn(_))
+    }
+
+    /// Some: what the store must be told, which it was not before.
+    fn keep(&mut self, registration: Bytes) -> Option<Record> {
+        let kept = (self.instance.clone(), registration);
+        if self.kept.as_ref() == Some(&kept) {
+            return None;
+        }
+        let record = KeptHook {
+            hook: self.hook.clone(),
+            instance: kept.0.clone(),
+            registration: kept.1.clone(),
+        };
+        self.kept = Some(kept);
+        Some(Record::HookRegistered(Arc::new(record)))
     }
 
     fn is_at(&self, connection: &Arc<Connection>) -> bool {
@@ -286,20 +380,45 @@ impl Inner {
         }
     }
 
-    fn put(&mut self, hook: Hook, instance: String, connection: Option<Arc<Connection>>) {
-        let before = self.entries.get(&hook.id);
-        let (is_required, runs, failures) = before.map_or((false, 0, 0), |before| {
-            (before.is_required, before.runs, before.failures)
+    /// Puts a hook in the place of the one with its id. Whoever waited for that one's process learns of it.
+    fn put(
+        &mut self,
+        hook: Hook,
+        instance: String,
+        connection: Option<Arc<Connection>>,
+    ) -> &mut Entry {
+        let hook = Arc::new(hook);
+        let entry = self
+            .entries
+            .entry(hook.id.clone())
+            .or_insert_with(|| Entry::new(hook.clone()));
+        if let Some(returning) = entry.returning.take() {
+            returning.send_replace(connection.clone());
+        }
+        entry.hook = hook;
+        entry.instance = instance;
+        entry.connection = connection;
+        entry.lost = None;
+        entry
+    }
+
+    /// Takes up a hook whose process was there before the sidecar restarted.
+    fn restore(&mut self, restored: RestoredHook, aliases: &Aliases) {
+        let known = self.entries.get(&restored.id);
+        if known.is_some_and(Entry::is_built_in) {
+            tracing::warn!(hook = %restored.id, "a hook of a process has the id of a built-in one now");
+            return;
+        }
+        self.registered = self.registered.max(restored.number);
+        let mut hook = convert::restored(&restored.registration, aliases).unwrap_or_else(|error| {
+            let id = &restored.id;
+            tracing::warn!(hook = %id, error, "what a hook said is not understood; it is asked about every call");
+            absent(id.clone(), HookPlace::default())
         });
-        let entry = Entry {
-            is_required,
-            instance,
-            connection,
-            runs,
-            failures,
-            hook: Arc::new(hook),
-        };
-        self.entries.insert(entry.hook.id.clone(), entry);
+        hook.place.number = restored.number;
+        let entry = self.put(hook, restored.instance.clone(), None);
+        entry.returning = Some(watch::Sender::new(None));
+        entry.kept = Some((restored.instance, restored.registration));
     }
 }
 

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use prost::Message;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_stream::{Stream, StreamExt};
 
@@ -73,6 +75,21 @@ impl HookSessions {
         out
     }
 
+    /// Gives the processes that were there before the sidecar restarted their time to return.
+    pub fn await_restored(self: &Arc<Self>) {
+        if !self.desk.awaits_restored() {
+            return;
+        }
+        let sessions = self.clone();
+        self.tasks.spawn("hooks that return", async move {
+            let keep = Duration::from_millis(sessions.absent_keep_ms);
+            tokio::select! {
+                () = tokio::time::sleep(keep) => sessions.desk.expire_restored(),
+                () = sessions.tasks.stopped() => {}
+            }
+        });
+    }
+
     async fn run<S>(&self, mut inbound: std::pin::Pin<Box<S>>, lanes: Arc<HookLanes>)
     where
         S: Stream<Item = Result<pb::ConnectHookRequest, Broken>> + Send,
@@ -107,14 +124,14 @@ impl HookSessions {
         match first {
             Some(Ok(pb::ConnectHookRequest {
                 body: Some(Heard::Hello(hello)),
-            })) => self.welcome(hello, lanes),
+            })) => self.welcome(hello, lanes).await,
             Some(Err(Broken::TooLarge { allowed, actual })) => Err(too_large(allowed, actual)),
             Some(Ok(_) | Err(Broken::Lost(_))) | None => Err(SessionEnd::HelloRequired),
         }
     }
 
     /// Judges a hello, registers its hooks and answers it.
-    fn welcome(
+    async fn welcome(
         &self,
         hello: pb::HookHello,
         lanes: &Arc<HookLanes>,
@@ -161,16 +178,20 @@ impl HookSessions {
         let mut hooks = Vec::new();
         for registration in hello.hooks {
             let hook_id = registration.hook_id.clone();
+            let words = Bytes::from(registration.encode_to_vec());
             let hook = convert::hook(registration, &self.desk.aliases);
             registered.push((hook_id, hook.as_ref().err().cloned()));
-            hooks.push(hook.ok());
+            hooks.push(hook.ok().map(|hook| (hook, words)));
         }
-        // Its welcome goes out before it can be asked.
+        let mut records = Vec::new();
         for (place, hook) in registered.iter_mut().zip(hooks) {
-            if let Some(hook) = hook {
-                place.1 = self.desk.register(hook, &connection).err();
+            let Some((hook, words)) = hook else { continue };
+            match self.desk.register(hook, words, &connection) {
+                Ok(record) => records.extend(record),
+                Err(refused) => place.1 = Some(refused),
             }
         }
+        self.desk.keeper.keep(&records).await;
         let welcome = pb::HookWelcome {
             protocol: PROTOCOL,
             connection_id: self.desk.mint.id(),
@@ -185,8 +206,9 @@ impl HookSessions {
             timing: Some(stream_timing(&self.settings)),
             limits: Some(stream_limits(&self.limits)),
         };
-        // Control overtakes work: what was asked meanwhile comes behind.
-        say(lanes, Said::Welcome(welcome));
+        connection.open(pb::ConnectHookResponse {
+            body: Some(Said::Welcome(welcome)),
+        });
         tracing::info!(%instance, "hook process connected");
         Ok(connection)
     }
@@ -270,7 +292,7 @@ impl HookSessions {
                 );
                 let keep = Duration::from_millis(self.absent_keep_ms);
                 tokio::select! {
-                    () = tokio::time::sleep(keep) => self.desk.expire(&connection.instance),
+                    () = tokio::time::sleep(keep) => self.desk.expire(connection),
                     () = self.tasks.stopped() => {}
                 }
             }

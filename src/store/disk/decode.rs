@@ -14,7 +14,7 @@ use crate::gate::admission::{RequestedCall, Trace, TurnRequest};
 use crate::gate::call::ToolCall;
 use crate::gate::event::{RunSummary, TurnCompleted};
 use crate::gate::ids::{
-    ApprovalId, BatchId, CallId, CallIndex, InstanceId, RunId, SessionId, ToolName, TurnId,
+    ApprovalId, BatchId, CallId, CallIndex, HookId, InstanceId, RunId, SessionId, ToolName, TurnId,
     TurnKey, UnixMillis,
 };
 use crate::gate::record::{DispatchIntent, TurnSpec};
@@ -63,6 +63,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Fact, Unreadable> {
             Ok(Fact::ToolRegistered(Box::new(tool_of(tool)?)))
         }
         Kind::ToolRemoved => Ok(Fact::ToolRemoved(ToolName::trusted(entry.name))),
+        Kind::HookRegistered => {
+            let hook = entry.hook.ok_or(Unreadable::Missing("hook"))?;
+            Ok(Fact::HookRegistered(hooks::hook_from(hook)))
+        }
+        Kind::HookRemoved => Ok(Fact::HookRemoved(HookId::trusted(entry.name))),
         Kind::ToolsetPut => {
             let toolset = entry.toolset.ok_or(Unreadable::Missing("toolset"))?;
             Ok(Fact::ToolsetPut(toolset_of(toolset)))
@@ -144,6 +149,8 @@ fn of_turn(kind: Kind, entry: super::Entry) -> Result<Fact, Unreadable> {
         Kind::RunEnded
         | Kind::ToolRegistered
         | Kind::ToolRemoved
+        | Kind::HookRegistered
+        | Kind::HookRemoved
         | Kind::ToolsetPut
         | Kind::ToolsetDeleted
         | Kind::SessionPut

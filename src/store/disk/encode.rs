@@ -85,6 +85,8 @@ pub(crate) fn encode(record: &Record, out: &mut Vec<u8>) {
         | Record::GrantsPut { .. }
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
+        | Record::HookRegistered(_)
+        | Record::HookRemoved(_)
         | Record::ToolsetPut(_)
         | Record::ToolsetDeleted(_)
         | Record::By(_)
@@ -123,6 +125,14 @@ fn encode_other(record: &Record, wire: &mut Wire<'_>) {
         Record::ToolRemoved(name) => {
             kind(wire, Kind::ToolRemoved);
             wire.text(18, name.as_str());
+        }
+        Record::HookRegistered(kept) => {
+            kind(wire, Kind::HookRegistered);
+            wire.bytes(24, &hooks::hook_bytes(&hooks::as_restored_hook(kept)));
+        }
+        Record::HookRemoved(id) => {
+            kind(wire, Kind::HookRemoved);
+            wire.text(18, id.as_str());
         }
         Record::ToolsetPut(toolset) => {
             kind(wire, Kind::ToolsetPut);

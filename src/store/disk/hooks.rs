@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use prost::Message;
+
 use super::{Unreadable, numbers};
-use crate::gate::hooks as gate;
+use crate::gate::hooks::{self as gate, RestoredHook};
 use crate::gate::ids::{CallIndex, HookId};
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -37,6 +39,54 @@ pub(super) struct Words {
     suppressed: bool,
     #[prost(string, optional, tag = "4")]
     stopped_by: Option<String>,
+}
+
+/// A hook of a process.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Hook {
+    #[prost(string, tag = "1")]
+    id: String,
+    #[prost(string, tag = "2")]
+    instance: String,
+    #[prost(uint64, tag = "3")]
+    number: u64,
+    #[prost(bytes = "bytes", tag = "4")]
+    registration: bytes::Bytes,
+}
+
+/// What is kept of a hook.
+pub(crate) fn as_restored_hook(kept: &gate::KeptHook) -> RestoredHook {
+    RestoredHook {
+        id: kept.hook.id.clone(),
+        instance: kept.instance.clone(),
+        number: kept.hook.place.number,
+        registration: kept.registration.clone(),
+    }
+}
+
+/// The bytes of a hook.
+pub(crate) fn hook_bytes(hook: &RestoredHook) -> Vec<u8> {
+    let hook = Hook {
+        id: hook.id.to_string(),
+        instance: hook.instance.clone(),
+        number: hook.number,
+        registration: hook.registration.clone(),
+    };
+    hook.encode_to_vec()
+}
+
+/// Reads a hook.
+pub(crate) fn restored_hook(bytes: &[u8]) -> Result<RestoredHook, Unreadable> {
+    Ok(hook_from(Hook::decode(bytes)?))
+}
+
+pub(super) fn hook_from(hook: Hook) -> RestoredHook {
+    RestoredHook {
+        id: HookId::trusted(hook.id),
+        instance: hook.instance,
+        number: hook.number,
+        registration: hook.registration,
+    }
 }
 
 /// What hooks said before one call.

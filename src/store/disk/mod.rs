@@ -20,6 +20,7 @@ pub(super) use encode::{
     as_restored, encode, ended_at, grants_changed_at, latest, run_at_acceptance, run_bytes,
     run_seen, tool_bytes, toolset_bytes,
 };
+pub(super) use hooks::{as_restored_hook, hook_bytes, restored_hook};
 
 /// Why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +60,8 @@ pub(super) enum Kind {
     SessionPut,
     GrantsPut,
     HooksHeard,
+    HookRegistered,
+    HookRemoved,
     /// A run as turns left it that are not in the journal themselves. The store's own note.
     RunSeen,
 }
@@ -88,6 +91,8 @@ impl Kind {
             Kind::RunEnded
             | Kind::ToolRegistered
             | Kind::ToolRemoved
+            | Kind::HookRegistered
+            | Kind::HookRemoved
             | Kind::ToolsetPut
             | Kind::ToolsetDeleted
             | Kind::SessionPut
@@ -130,7 +135,7 @@ struct Entry {
     tool: Option<Tool>,
     #[prost(message, optional, tag = "17")]
     toolset: Option<Toolset>,
-    /// Of the tool or toolset that is gone.
+    /// Of the tool, hook or toolset that is gone.
     #[prost(string, tag = "18")]
     name: String,
     #[prost(message, repeated, tag = "19")]
@@ -143,6 +148,8 @@ struct Entry {
     grants: Vec<approval::Grant>,
     #[prost(message, repeated, tag = "23")]
     heard: Vec<hooks::Heard>,
+    #[prost(message, optional, tag = "24")]
+    hook: Option<hooks::Hook>,
 }
 
 /// A run without its names, which stand in the head.

@@ -51,6 +51,8 @@ numbers! {
         Kind::SessionPut = 15,
         Kind::GrantsPut = 16,
         Kind::HooksHeard = 20,
+        Kind::HookRegistered = 21,
+        Kind::HookRemoved = 22,
     }
     "run_state" RunState, run_state_to, run_state_from {
         RunState::Active = 1,

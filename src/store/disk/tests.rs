@@ -16,9 +16,10 @@ use crate::gate::admission::{RequestedCall, Trace as GateTrace, TurnRequest, Tur
 use crate::gate::approval::BatchPolicy;
 use crate::gate::call::ToolCall;
 use crate::gate::event::{RunState, RunSummary, StopReason, TurnCompleted, TurnOutcome};
+use crate::gate::hooks::{Body, Hook, HookPlace, KeptHook, Matcher, OnFailure};
 use crate::gate::ids::{
-    ApprovalId, BatchId, CallId, CallIndex, InstanceId, OwnerName, RunId, SessionId, ToolName,
-    TurnId, UnixMillis,
+    ApprovalId, BatchId, CallId, CallIndex, HookId, InstanceId, OwnerName, RunId, SessionId,
+    ToolName, TurnId, UnixMillis,
 };
 use crate::gate::permission::{Extras, Mode, Verdict};
 use crate::gate::provider::ProviderFormat;
@@ -396,6 +397,26 @@ impl Source<'_> {
         })
     }
 
+    fn hook(&mut self) -> Arc<KeptHook> {
+        let hook = Hook {
+            id: HookId::trusted(format!("h{}", self.text())),
+            place: HookPlace::default(),
+            points: Vec::new(),
+            matcher: Matcher::default(),
+            timeout_ms: self.number32(),
+            on_failure: OnFailure::Deny,
+            observes: false,
+            withholds: false,
+            description: self.text(),
+            body: Body::Remote,
+        };
+        Arc::new(KeptHook {
+            hook: Arc::new(hook),
+            instance: self.text(),
+            registration: Bytes::from(self.text()),
+        })
+    }
+
     fn record(&mut self, kind: u8) -> Record {
         let turn = self.spec();
         match kind % 11 {
@@ -492,6 +513,17 @@ proptest! {
         let _ = decode(&encoded);
         let _ = frame::Head::read(&encoded);
         let _ = decode(&encoded[..at]);
+    }
+
+    #[test]
+    fn hooks_come_back_as_they_were(
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let kept = newest(&bytes).hook();
+        let record = Record::HookRegistered(kept.clone());
+        prop_assert_eq!(decode(&encoded(&record)).ok(), Fact::of(&record));
+        let hook = as_restored_hook(&kept);
+        prop_assert_eq!(restored_hook(&hook_bytes(&hook)), Ok(hook));
     }
 
     #[test]

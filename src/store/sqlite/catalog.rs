@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 
 use super::live::Located;
 use super::sessions;
+use crate::gate::ids::{HookId, ToolName};
 use crate::store::disk;
 use crate::store::fold::{Catalog, Change, Fact};
 
@@ -15,6 +16,8 @@ pub(super) fn settle(connection: &Connection, record: &Located<'_>) -> rusqlite:
         Ok(
             fact @ (Fact::ToolRegistered(_)
             | Fact::ToolRemoved(_)
+            | Fact::HookRegistered(_)
+            | Fact::HookRemoved(_)
             | Fact::ToolsetPut(_)
             | Fact::ToolsetDeleted(_)),
         ) => fact,
@@ -31,16 +34,13 @@ pub(super) fn settle(connection: &Connection, record: &Located<'_>) -> rusqlite:
     let mut catalog = Catalog::default();
     match catalog.fold(record.position, fact) {
         Some(Change::Tool(name)) => write_tool(connection, &catalog, &name),
+        Some(Change::Hook(id)) => write_hook(connection, &catalog, &id),
         Some(Change::Toolset(name)) => write_toolset(connection, &catalog, &name),
         None => Ok(()),
     }
 }
 
-fn write_tool(
-    connection: &Connection,
-    catalog: &Catalog,
-    name: &crate::gate::ids::ToolName,
-) -> rusqlite::Result<()> {
+fn write_tool(connection: &Connection, catalog: &Catalog, name: &ToolName) -> rusqlite::Result<()> {
     match catalog.tool(name) {
         Some((position, tool)) => {
             let sql = "INSERT OR REPLACE INTO tools VALUES (?1, ?2, ?3)";
@@ -51,6 +51,21 @@ fn write_tool(
         None => {
             let sql = "DELETE FROM tools WHERE name = ?1";
             connection.prepare_cached(sql)?.execute([name.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+fn write_hook(connection: &Connection, catalog: &Catalog, id: &HookId) -> rusqlite::Result<()> {
+    match catalog.hook(id) {
+        Some(hook) => {
+            let sql = "INSERT OR REPLACE INTO hooks VALUES (?1, ?2)";
+            let row = params![id.as_str(), disk::hook_bytes(hook)];
+            connection.prepare_cached(sql)?.execute(row)?;
+        }
+        None => {
+            let sql = "DELETE FROM hooks WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute([id.as_str()])?;
         }
     }
     Ok(())

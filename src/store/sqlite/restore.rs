@@ -1,4 +1,4 @@
-//! What is there at start: open turns, tools, toolsets.
+//! What is there at start: open turns, tools, hooks, toolsets.
 //!
 //! Reads the open tables and what the journal still holds, however large the rest is. Never changes
 //! anything.
@@ -62,6 +62,7 @@ pub(super) fn restore(connection: &Connection) -> Result<Found, StoreError> {
             open_turns,
             tools,
             toolsets,
+            hooks: catalog.hooks(),
             has_sessions: has_sessions || sessions::any(connection).map_err(sql)?,
         },
         next_seq: last + 1,
@@ -124,6 +125,13 @@ fn read_catalog(connection: &Connection, catalog: &mut Catalog) -> Result<(), St
         let body: Vec<u8> = row.get(0).map_err(sql)?;
         let toolset = disk::restored_toolset(&body).map_err(|error| corrupt(&error))?;
         catalog.fold(0, Fact::ToolsetPut(toolset));
+    }
+    let mut select = connection.prepare("SELECT body FROM hooks").map_err(sql)?;
+    let mut rows = select.query([]).map_err(sql)?;
+    while let Some(row) = rows.next().map_err(sql)? {
+        let body: Vec<u8> = row.get(0).map_err(sql)?;
+        let hook = disk::restored_hook(&body).map_err(|error| corrupt(&error))?;
+        catalog.fold(0, Fact::HookRegistered(hook));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::SqliteOptions;
 use crate::store::StoreError;
 
 /// The newest version that this program knows.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Marks the file as ours: `CGst`.
 const APPLICATION_ID: i32 = 0x4347_7374;
@@ -21,7 +21,7 @@ const APPLICATION_ID: i32 = 0x4347_7374;
 pub(super) const PAGE_BYTES: usize = 8_192;
 
 /// Step n brings a file from version n to n + 1. Steps are only ever added.
-const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1, TABLES_2, TABLES_3];
+const MIGRATIONS: [&str; VERSION as usize] = [TABLES_1, TABLES_2, TABLES_3, TABLES_4];
 
 /// Why the tables are these: every turn passes `journal` as part of a group, one row per group. The
 /// settler moves what a turn left there: into `open_turns` while it runs, then once into `chunks`,
@@ -106,12 +106,18 @@ CREATE TABLE audit_checkpoints (
 ) WITHOUT ROWID;
 ";
 
+/// Hooks of processes. Few, and read once.
+const TABLES_4: &str = "
+CREATE TABLE hooks (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+";
+
 /// The tables without which a file is not ours, whatever its header says.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "audit_blocks",
     "audit_checkpoints",
     "audit_segments",
     "chunks",
+    "hooks",
     "journal",
     "meta",
     "open_records",

@@ -161,7 +161,7 @@ fn a_newer_version_is_refused_and_left_alone() {
         place.problem(),
         StoreError::VersionUnsupported {
             found: 99,
-            known: 3
+            known: 4
         }
     );
     assert_eq!(fs::read(place.path()).unwrap(), before);

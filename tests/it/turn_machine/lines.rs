@@ -368,6 +368,8 @@ fn record(spec: &TurnSpec, record: &Record) -> String {
         | Record::RunEnded(_)
         | Record::ToolRegistered(_)
         | Record::ToolRemoved(_)
+        | Record::HookRegistered(_)
+        | Record::HookRemoved(_)
         | Record::ToolsetPut(_)
         | Record::ToolsetDeleted(_)
         | Record::By(_)

@@ -517,6 +517,8 @@ impl World {
                 | Record::RunEnded(_)
                 | Record::ToolRegistered(_)
                 | Record::ToolRemoved(_)
+                | Record::HookRegistered(_)
+                | Record::HookRemoved(_)
                 | Record::ToolsetPut(_)
                 | Record::ToolsetDeleted(_)
                 | Record::By(_)
