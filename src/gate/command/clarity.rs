@@ -19,6 +19,8 @@ pub struct OpenProgram {
     pub name: String,
     /// How those words begin. Empty: they may be any.
     pub beginnings: Vec<String>,
+    /// The patterns of file names among them, as written.
+    pub patterns: Vec<String>,
 }
 
 /// How much is known of what a command runs.
@@ -58,6 +60,9 @@ fn walk(simple: &Simple, at: &mut usize) -> Clarity {
             .iter()
             .any(|mark| name.text.contains(mark.as_str()));
         if name.kind != WordKind::Literal || is_replaced || is_open_file(&name.text) {
+            return Clarity::Unclear;
+        }
+        if simple.is_fed && reads_code(argv) {
             return Clarity::Unclear;
         }
         let (words, inner) = match peel(argv).lift {
@@ -162,6 +167,11 @@ fn of_program(simple: &Simple, all: &[String], at: usize, gets_words: bool) -> C
     Clarity::OpenWords(OpenProgram {
         name: basename(name).to_owned(),
         beginnings,
+        patterns: words
+            .iter()
+            .filter(|word| word.kind == WordKind::Pattern)
+            .map(|word| word.text.clone())
+            .collect(),
     })
 }
 

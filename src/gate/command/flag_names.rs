@@ -136,7 +136,355 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     ("kill", &[("signal", 's')]),
+    ("docker compose down", &[("volumes", 'v'), ("timeout", 't')]),
+    (
+        "docker compose up",
+        &[("detach", 'd'), ("force-recreate", 'F')],
+    ),
+    ("docker compose", &[("file", 'f'), ("project-name", 'p')]),
+    ("docker system prune", &[("all", 'a'), ("force", 'f')]),
+    ("docker image prune", &[("all", 'a'), ("force", 'f')]),
+    ("docker volume prune", &[("all", 'a'), ("force", 'f')]),
+    ("docker container prune", &[("force", 'f')]),
+    ("docker volume rm", &[("force", 'f')]),
+    ("docker network prune", &[("force", 'f')]),
+    (
+        "docker exec",
+        &[
+            ("user", 'u'),
+            ("interactive", 'i'),
+            ("tty", 't'),
+            ("detach", 'd'),
+            ("workdir", 'w'),
+            ("env", 'e'),
+        ],
+    ),
+    (
+        "docker build",
+        &[("file", 'f'), ("tag", 't'), ("quiet", 'q')],
+    ),
+    ("docker stop", &[("time", 't'), ("timeout", 't')]),
+    ("docker kill", &[("signal", 's')]),
+    ("docker", &[("host", 'H'), ("context", 'c'), ("debug", 'D')]),
+    (
+        "kubectl",
+        &[
+            ("namespace", 'n'),
+            ("filename", 'f'),
+            ("selector", 'l'),
+            ("output", 'o'),
+            ("all-namespaces", 'A'),
+            ("recursive", 'R'),
+            ("kustomize", 'k'),
+            ("server", 's'),
+            ("container", 'c'),
+        ],
+    ),
+    (
+        "helm",
+        &[("namespace", 'n'), ("values", 'f'), ("install", 'i')],
+    ),
+    (
+        "npm",
+        &[
+            ("global", 'g'),
+            ("force", 'f'),
+            ("save-dev", 'D'),
+            ("save", 'S'),
+            ("save-exact", 'E'),
+            ("save-optional", 'O'),
+            ("workspace", 'w'),
+            ("silent", 's'),
+            ("yes", 'y'),
+        ],
+    ),
+    ("yarn add", &[("dev", 'D'), ("exact", 'E'), ("peer", 'P')]),
+    (
+        "pnpm",
+        &[
+            ("global", 'g'),
+            ("save-dev", 'D'),
+            ("recursive", 'r'),
+            ("filter", 'F'),
+            ("dir", 'C'),
+        ],
+    ),
+    (
+        "pip",
+        &[
+            ("upgrade", 'U'),
+            ("requirement", 'r'),
+            ("editable", 'e'),
+            ("index-url", 'i'),
+            ("target", 't'),
+            ("constraint", 'c'),
+            ("yes", 'y'),
+            ("quiet", 'q'),
+        ],
+    ),
+    (
+        "cargo",
+        &[
+            ("release", 'r'),
+            ("quiet", 'q'),
+            ("verbose", 'v'),
+            ("package", 'p'),
+            ("features", 'F'),
+            ("jobs", 'j'),
+        ],
+    ),
+    ("cargo install", &[("force", 'f')]),
+    (
+        "gh api",
+        &[
+            ("method", 'X'),
+            ("field", 'F'),
+            ("raw-field", 'f'),
+            ("header", 'H'),
+        ],
+    ),
+    (
+        "gh pr",
+        &[
+            ("repo", 'R'),
+            ("squash", 's'),
+            ("draft", 'd'),
+            ("merge", 'm'),
+            ("rebase", 'r'),
+            ("delete-branch", 'd'),
+            ("title", 't'),
+            ("body", 'b'),
+        ],
+    ),
+    ("gh", &[("repo", 'R')]),
+    (
+        "apt-get",
+        &[
+            ("yes", 'y'),
+            ("assume-yes", 'y'),
+            ("quiet", 'q'),
+            ("simulate", 's'),
+            ("target-release", 't'),
+        ],
+    ),
+    (
+        "apt",
+        &[
+            ("yes", 'y'),
+            ("assume-yes", 'y'),
+            ("quiet", 'q'),
+            ("simulate", 's'),
+            ("target-release", 't'),
+        ],
+    ),
+    (
+        "dpkg",
+        &[
+            ("remove", 'r'),
+            ("install", 'i'),
+            ("purge", 'P'),
+            ("unpack", 'U'),
+        ],
+    ),
+    (
+        "git rebase",
+        &[("interactive", 'i'), ("exec", 'x'), ("force-rebase", 'f')],
+    ),
+    (
+        "git pull",
+        &[("rebase", 'r'), ("force", 'f'), ("quiet", 'q')],
+    ),
+    (
+        "git fetch",
+        &[("prune", 'p'), ("force", 'f'), ("all", 'A'), ("tags", 't')],
+    ),
+    ("git worktree", &[("force", 'f')]),
+    ("git revert", &[("no-commit", 'n'), ("mainline", 'm')]),
+    (
+        "git cherry-pick",
+        &[("no-commit", 'n'), ("mainline", 'm'), ("signoff", 's')],
+    ),
+    ("git apply", &[("reverse", 'R')]),
+    (
+        "git merge",
+        &[("message", 'm'), ("signoff", 's'), ("verbose", 'v')],
+    ),
+    (
+        "git reset",
+        &[("patch", 'p'), ("quiet", 'q'), ("intent-to-add", 'N')],
+    ),
+    (
+        "git restore",
+        &[
+            ("source", 's'),
+            ("staged", 'S'),
+            ("worktree", 'W'),
+            ("patch", 'p'),
+        ],
+    ),
+    (
+        "git clone",
+        &[
+            ("config", 'c'),
+            ("branch", 'b'),
+            ("origin", 'o'),
+            ("upload-pack", 'u'),
+        ],
+    ),
+    (
+        "hg push",
+        &[("force", 'f'), ("rev", 'r'), ("bookmark", 'B')],
+    ),
+    (
+        "hg",
+        &[("repository", 'R'), ("quiet", 'q'), ("verbose", 'v')],
+    ),
+    (
+        "svn",
+        &[("message", 'm'), ("quiet", 'q'), ("revision", 'r')],
+    ),
+    (
+        "psql",
+        &[
+            ("command", 'c'),
+            ("host", 'h'),
+            ("file", 'f'),
+            ("dbname", 'd'),
+            ("username", 'U'),
+            ("port", 'p'),
+        ],
+    ),
+    (
+        "mysql",
+        &[
+            ("execute", 'e'),
+            ("host", 'h'),
+            ("user", 'u'),
+            ("password", 'p'),
+            ("database", 'D'),
+        ],
+    ),
+    (
+        "node",
+        &[
+            ("eval", 'e'),
+            ("print", 'p'),
+            ("require", 'r'),
+            ("check", 'c'),
+        ],
+    ),
+    (
+        "tar",
+        &[
+            ("extract", 'x'),
+            ("get", 'x'),
+            ("create", 'c'),
+            ("directory", 'C'),
+            ("file", 'f'),
+            ("list", 't'),
+            ("append", 'r'),
+            ("update", 'u'),
+        ],
+    ),
+    (
+        "iptables",
+        &[
+            ("flush", 'F'),
+            ("delete", 'D'),
+            ("append", 'A'),
+            ("insert", 'I'),
+            ("policy", 'P'),
+            ("table", 't'),
+            ("delete-chain", 'X'),
+        ],
+    ),
+    (
+        "ip6tables",
+        &[
+            ("flush", 'F'),
+            ("delete", 'D'),
+            ("append", 'A'),
+            ("insert", 'I'),
+            ("policy", 'P'),
+            ("table", 't'),
+            ("delete-chain", 'X'),
+        ],
+    ),
+    (
+        "wget",
+        &[
+            ("output-document", 'O'),
+            ("quiet", 'q'),
+            ("recursive", 'r'),
+            ("directory-prefix", 'P'),
+        ],
+    ),
+    (
+        "grep",
+        &[
+            ("recursive", 'r'),
+            ("ignore-case", 'i'),
+            ("regexp", 'e'),
+            ("file", 'f'),
+        ],
+    ),
+    ("ls", &[("all", 'a'), ("recursive", 'R')]),
+    ("brew", &[("force", 'f'), ("verbose", 'v')]),
+    (
+        "gradle",
+        &[
+            ("exclude-task", 'x'),
+            ("project-dir", 'p'),
+            ("project-prop", 'P'),
+            ("quiet", 'q'),
+        ],
+    ),
+    (
+        "pacman",
+        &[
+            ("remove", 'R'),
+            ("sync", 'S'),
+            ("upgrade", 'U'),
+            ("query", 'Q'),
+        ],
+    ),
+    (
+        "rsync",
+        &[
+            ("archive", 'a'),
+            ("recursive", 'r'),
+            ("rsh", 'e'),
+            ("dry-run", 'n'),
+            ("verbose", 'v'),
+        ],
+    ),
+    ("truncate", &[("size", 's'), ("no-create", 'c')]),
+    ("touch", &[("date", 'd'), ("reference", 'r')]),
+    (
+        "sudo",
+        &[
+            ("user", 'u'),
+            ("group", 'g'),
+            ("shell", 's'),
+            ("login", 'i'),
+            ("edit", 'e'),
+            ("preserve-env", 'E'),
+            ("non-interactive", 'n'),
+        ],
+    ),
+    ("useradd", &[("groups", 'G'), ("shell", 's'), ("uid", 'u')]),
+    (
+        "usermod",
+        &[
+            ("append", 'a'),
+            ("groups", 'G'),
+            ("lock", 'L'),
+            ("shell", 's'),
+        ],
+    ),
+    ("userdel", &[("remove", 'r'), ("force", 'f')]),
 ];
 
 /// Short flags that mean the same: the second is what the first is taken for.
-pub(super) const SAME_LETTERS: &[(&str, char, char)] = &[("rm", 'R', 'r'), ("cp", 'R', 'r')];
+pub(super) const SAME_LETTERS: &[(&str, char, char)] =
+    &[("rm", 'R', 'r'), ("cp", 'R', 'r'), ("grep", 'R', 'r')];

@@ -54,6 +54,21 @@ impl Unordered {
         }
     }
 
+    /// Whether one of its flags is this one with that value, attached or behind it.
+    pub(in crate::gate) fn has_pair(&self, flag: &str, value: &str) -> bool {
+        let has = |pair: String| self.flags.contains(&pair);
+        if flag.starts_with("--") {
+            return has(format!("{flag}={value}"));
+        }
+        let mut letters = flag.trim_start_matches('-').chars();
+        let Some(last) = letters.next_back() else {
+            return false;
+        };
+        let others = letters.as_str();
+        has(format!("-{last}{value}")) && (others.is_empty() || self.has_letters(others))
+            || has(format!("{flag}={value}"))
+    }
+
     /// Whether all letters of a group such as `-rf` are there.
     pub(in crate::gate) fn has_letters(&self, group: &str) -> bool {
         let letters = group.trim_start_matches('-');
@@ -82,15 +97,18 @@ pub(in crate::gate) fn is_flag(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word != "--"
 }
 
-type Names = &'static [(&'static str, char)];
+type Names = Vec<(&'static str, char)>;
+
+/// Most letters of a group that are taken apart.
+const GROUP_MAX: usize = 24;
 
 struct Reader<'a> {
     program: &'a str,
     names: Names,
     operands: Vec<Operand>,
     flags: Vec<String>,
-    /// The flag that the word before was, if it may take the next one as its value.
-    valued: Option<&'a str>,
+    /// All names of the flag that the word before was, if it may take the next one as its value.
+    valued: Vec<String>,
     /// Whether all that follows is operands.
     is_over: bool,
 }
@@ -103,93 +121,119 @@ impl<'a> Reader<'a> {
             names: names_of(program, argv),
             operands: Vec::new(),
             flags: Vec::new(),
-            valued: None,
+            valued: Vec::new(),
             is_over: false,
         }
     }
 
-    fn take(&mut self, word: &'a str) {
+    fn take(&mut self, word: &str) {
         let is_first = self.operands.is_empty();
         if self.is_over || is_first || !(is_flag(word) || word == "--") {
-            self.operand(word);
-        } else if word == "--" {
+            return self.operand(word);
+        }
+        self.valued.clear();
+        self.flag(word.to_owned());
+        if word == "--" {
             self.is_over = true;
-            self.valued = None;
-            self.flag("--".to_owned());
-        } else if let Some(long) = word.strip_prefix("--") {
-            self.long(word, long);
-        } else {
-            self.group(word);
+            return;
+        }
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        // It says that the flag is not set.
+        if value == Some("false") {
+            return;
+        }
+        let names = self.names_of_flag(name);
+        for name in &names {
+            self.flag(name.clone());
+            if let Some(value) = value {
+                self.flag(pair(name, value));
+            }
+        }
+        match value {
+            Some(value) => self.value(value),
+            None if name.starts_with("--") => self.valued = names,
+            None => self.group(name, names),
         }
     }
 
     fn operand(&mut self, word: &str) {
-        let flag = self.valued.take();
-        if let Some(flag) = flag {
-            self.flag(match flag.starts_with("--") {
-                true => format!("{flag}={word}"),
-                false => format!("{flag}{word}"),
-            });
+        let names = std::mem::take(&mut self.valued);
+        for name in &names {
+            self.flag(pair(name, word));
         }
         self.operands.push(Operand {
             text: word.to_owned(),
-            is_optional: flag.is_some(),
+            is_optional: !names.is_empty(),
         });
     }
 
-    fn long(&mut self, word: &'a str, long: &str) {
-        self.flag(word.to_owned());
-        let (name, value) = match long.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (long, None),
-        };
-        self.flag(format!("--{name}"));
-        for (full, letter) in self.names {
+    /// Every name of one flag, with one dash and with two.
+    fn names_of_flag(&self, flag: &str) -> Vec<String> {
+        let name = flag.trim_start_matches('-');
+        let mut letters = name.chars();
+        if let (Some(letter), None) = (letters.next(), letters.next()) {
+            return self.names_of_letter(letter);
+        }
+        let mut names = vec![format!("--{name}"), format!("-{name}")];
+        let is_long = flag.starts_with("--");
+        for (full, letter) in self.names.iter().filter(|_| is_long) {
             if full.starts_with(name) {
-                self.flag(format!("--{full}"));
-                self.flag(format!("-{letter}"));
+                names.push(format!("--{full}"));
+                names.push(format!("-{letter}"));
             }
         }
-        self.value(value);
-        self.valued = value.is_none().then_some(word);
+        names
     }
 
-    /// `-rf`, or `-n5`, or `-name`.
-    fn group(&mut self, word: &'a str) {
-        self.flag(word.to_owned());
+    fn names_of_letter(&self, letter: char) -> Vec<String> {
+        let same =
+            |(program, from, _): &&(&str, char, char)| *program == self.program && *from == letter;
+        let meant = SAME_LETTERS.iter().find(same);
+        let meant = meant.map_or(letter, |(_, _, to)| *to);
+        let mut names = vec![format!("-{letter}"), format!("-{meant}")];
+        let known = self.names.iter().filter(|(_, short)| *short == meant);
+        names.extend(known.map(|(full, _)| format!("--{full}")));
+        names
+    }
+
+    /// `-rf`, or `-n5`, or `-sXPOST`, or `-name`: each letter may be a flag, and what follows it its value.
+    fn group(&mut self, word: &str, mut names: Vec<String>) {
         let letters = word.get(1..).unwrap_or_default();
-        for letter in letters.chars() {
-            self.letter(letter);
+        // `-19` is a number, not two flags.
+        let is_number = letters.len() > 1 && letters.chars().all(|letter| letter.is_ascii_digit());
+        let mut rest = letters.chars();
+        for _ in 0..GROUP_MAX {
+            let Some(letter) = rest.next().filter(|_| !is_number) else {
+                break;
+            };
+            let spelled = self.names_of_letter(letter);
+            let value = rest.as_str();
+            for name in &spelled {
+                self.flag(name.clone());
+                if !value.is_empty() {
+                    self.flag(pair(name, value));
+                }
+            }
+            if value.is_empty() {
+                names.extend(spelled);
+            }
         }
         let mut rest = letters.chars();
         rest.next();
         let value = rest.as_str();
         // One more letter is nearly always one more flag.
-        let is_value = value.len() > 1 || value.starts_with(|first: char| !first.is_alphabetic());
-        self.value(Some(value).filter(|_| is_value));
-        self.valued = Some(word);
-    }
-
-    fn letter(&mut self, letter: char) {
-        self.flag(format!("-{letter}"));
-        let same =
-            |(program, from, _): &&(&str, char, char)| *program == self.program && *from == letter;
-        let meant = SAME_LETTERS
-            .iter()
-            .find(same)
-            .map_or(letter, |(_, _, to)| *to);
-        self.flag(format!("-{meant}"));
-        for (full, short) in self.names {
-            if *short == meant {
-                self.flag(format!("--{full}"));
-            }
+        if value.len() > 1 || value.starts_with(|first: char| !first.is_alphabetic()) {
+            self.value(value);
         }
+        self.valued = names;
     }
 
     /// What is attached to a flag, and may be its value.
-    fn value(&mut self, value: Option<&str>) {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let value = value.strip_prefix('=').unwrap_or(value);
+    fn value(&mut self, value: &str) {
+        if !value.is_empty() {
             self.operands.push(Operand {
                 text: value.to_owned(),
                 is_optional: true,
@@ -204,14 +248,28 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The names of the flags of the program, or of its sub-command.
+/// A flag with its value in one word.
+fn pair(name: &str, value: &str) -> String {
+    match name.chars().nth(2) {
+        None => format!("{name}{value}"),
+        Some(_) => format!("{name}={value}"),
+    }
+}
+
+/// The names of the flags of the program, and of its sub-command.
 fn names_of(program: &str, argv: &[String]) -> Names {
-    let sub = argv.iter().skip(1).find(|word| !is_flag(word));
-    let both = format!("{program} {}", sub.map_or("", String::as_str));
-    let find = |wanted: &str| LONG_NAMES.iter().find(|(known, _)| *known == wanted);
-    find(&both)
-        .or_else(|| find(program))
-        .map_or(&[], |(_, names)| *names)
+    let mut subs = argv.iter().skip(1).filter(|word| !is_flag(word));
+    let first = subs.next().map_or("", String::as_str);
+    let second = subs.next().map_or("", String::as_str);
+    let known = [
+        program.to_owned(),
+        format!("{program} {first}"),
+        format!("{program} {first} {second}"),
+    ];
+    let rows = LONG_NAMES
+        .iter()
+        .filter(|(row, _)| known.iter().any(|known| known == row));
+    rows.flat_map(|(_, names)| names.iter().copied()).collect()
 }
 
 #[cfg(test)]
@@ -242,6 +300,11 @@ mod tests {
             ("rm -- -rf", "-rf", false),
             ("rm -- x", "--", true),
             ("ls --h x", "--", false),
+            ("terraform apply --auto-approve", "-auto-approve", true),
+            ("terraform apply -auto-approve=true", "--auto-approve", true),
+            ("docker run --privileged=false x", "--privileged", false),
+            ("curl -sXDELETE u", "-XDELETE", true),
+            ("kill -19 1", "-9", false),
         ];
         for (command, flag, expected) in cases {
             assert_eq!(
@@ -249,6 +312,25 @@ mod tests {
                 expected,
                 "{command}: {flag}"
             );
+        }
+    }
+
+    #[test]
+    fn a_flag_is_found_with_its_value() {
+        let cases = [
+            ("curl u -X DELETE", "-X", "DELETE", true),
+            ("curl u -XDELETE", "-X", "DELETE", true),
+            ("curl u -sXDELETE", "-X", "DELETE", true),
+            ("curl u -sX DELETE", "-sX", "DELETE", true),
+            ("curl u --request=DELETE", "-X", "DELETE", true),
+            ("curl u -X DELETE", "--request", "DELETE", true),
+            ("curl u -X POST -d DELETE", "-X", "DELETE", false),
+            ("terraform apply -var-file x", "-var-file", "x", true),
+            ("terraform apply --var-file=x", "-var-file", "x", true),
+        ];
+        for (command, flag, value, expected) in cases {
+            let found = unordered(command).has_pair(flag, value);
+            assert_eq!(found, expected, "{command}: {flag} {value}");
         }
     }
 

@@ -32,6 +32,7 @@ mod spelling_names;
 mod spellings;
 mod subcommands;
 mod suspect;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -122,7 +123,10 @@ pub fn analyse(text: &str) -> Analysis {
         segments: found.segments,
         others: found.others,
         suspects,
-        views: with_whole(text, found.views),
+        views: match understood {
+            Ok(()) => with_view(View::text_only(text), found.views),
+            Err(_) => with_whole(text, found.views),
+        },
     }
 }
 
@@ -156,8 +160,12 @@ fn suspects(found: &Found) -> Vec<Suspect> {
     all
 }
 
-fn with_whole(text: &str, mut views: BTreeSet<View>) -> Vec<View> {
-    views.insert(View::raw(text));
+fn with_whole(text: &str, views: BTreeSet<View>) -> Vec<View> {
+    with_view(View::raw(text), views)
+}
+
+fn with_view(view: View, mut views: BTreeSet<View>) -> Vec<View> {
+    views.insert(view);
     views.into_iter().collect()
 }
 

@@ -107,7 +107,7 @@ pub(super) fn forms_of(simple: &Simple, budget: &mut Budget) -> Forms {
     let mut forms = Forms::default();
     let source = source_of(simple);
     if !source.is_empty() {
-        forms.push(View::raw(&source), budget);
+        forms.push(View::text_only(&source), budget);
     }
     for argv in argvs(&simple.words) {
         forms.add(argv, budget);

@@ -6,8 +6,9 @@
 use super::acting::unversioned;
 use super::limits;
 use super::peel::{basename, is_assignment};
-use super::spelling_names::{
-    GOALS, KUBERNETES, KUBERNETES_KINDS, KUBERNETES_VERBS, SAME, SCRIPTS, SHORTENED, STANDS_FOR,
+use super::spelling_names::{FLAGGED, SAME, SAME_PROGRAMS, SHORTENED, STANDS_FOR};
+use super::targets::{
+    GOALS, KUBERNETES, KUBERNETES_KINDS, KUBERNETES_VALUED, KUBERNETES_VERBS, SCRIPTS,
 };
 
 /// The same command with the names of what it does spelled otherwise. Each may have more of its own.
@@ -32,11 +33,30 @@ pub(super) fn spelled_otherwise(argv: &[String]) -> Vec<Vec<String>> {
             forms.extend(of_beginning(name, rest, full));
         }
     }
+    for (programs, same) in SAME_PROGRAMS {
+        if programs.contains(&name) {
+            forms.push([&[(*same).to_owned()], rest].concat());
+        }
+    }
+    for (program, sub, flags, meant) in FLAGGED {
+        let has = |flag: &&str| rest.iter().any(|word| word == flag);
+        if *program == name && starts_with(rest, sub) && flags.iter().all(has) {
+            let kept = rest
+                .iter()
+                .skip(1)
+                .filter(|word| !flags.contains(&word.as_str()));
+            let head = std::iter::once(name)
+                .chain(meant.split(' '))
+                .map(str::to_owned);
+            forms.push(head.chain(kept.cloned()).collect());
+        }
+    }
+    forms.extend(bare_stash(name, rest));
+    forms.extend(kebab(name, rest));
+    forms.extend(workspace(name, rest));
     forms.extend(script(name, rest));
     forms.extend(module(name, rest));
-    if GOALS.contains(&name) {
-        forms.extend(goals(name, rest));
-    }
+    forms.extend(goals(name, rest));
     if KUBERNETES.contains(&name) {
         forms.extend(kinds(name, rest));
     }
@@ -82,11 +102,44 @@ fn of_beginning(name: &str, rest: &[String], full: &[&str]) -> Vec<Vec<String>> 
         .collect()
 }
 
+/// `git stash` as `git stash push`.
+fn bare_stash(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    let options = rest.strip_prefix(&["stash".to_owned()])?;
+    let is_bare = name == "git" && options.first().is_none_or(|word| word.starts_with('-'));
+    let push = ["git", "stash", "push"].map(str::to_owned);
+    is_bare.then(|| [&push, options].concat())
+}
+
+/// `npm runScript` as `npm run-script`.
+fn kebab(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    let (sub, rest) = rest.split_first()?;
+    let is_camel = name == "npm" && sub.chars().any(char::is_uppercase);
+    is_camel.then(|| {
+        let letters = sub.chars().flat_map(|letter| {
+            let dash = letter.is_uppercase().then_some('-');
+            dash.into_iter().chain(letter.to_lowercase())
+        });
+        [&[name.to_owned(), letters.collect()], rest].concat()
+    })
+}
+
+/// `yarn workspace a publish` as `yarn publish`.
+fn workspace(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    let skipped = match rest.first()?.as_str() {
+        "workspace" => 2,
+        "workspaces" | "global" => 1,
+        _ => return None,
+    };
+    let inner = rest.get(skipped..).filter(|inner| !inner.is_empty())?;
+    (name == "yarn").then(|| [&[name.to_owned()], inner].concat())
+}
+
 /// `yarn deploy` as `yarn run deploy`.
 fn script(name: &str, rest: &[String]) -> Option<Vec<String>> {
     let (_, own) = SCRIPTS.iter().find(|(program, _)| *program == name)?;
     let sub = rest.first()?;
-    let is_script = !sub.starts_with('-') && sub != "run" && !own.contains(&sub.as_str());
+    let is_run = matches!(sub.as_str(), "run" | "run-script");
+    let is_script = !sub.starts_with('-') && !is_run && !own.contains(&sub.as_str());
     let run = [name.to_owned(), "run".to_owned()];
     is_script.then(|| [&run, rest].concat())
 }
@@ -104,27 +157,37 @@ fn module(name: &str, rest: &[String]) -> Option<Vec<String>> {
 
 /// Each goal of a build alone, and all of them without the variables that are set.
 fn goals(name: &str, rest: &[String]) -> Vec<Vec<String>> {
-    let is_goal = |word: &&String| !word.starts_with('-') && !is_assignment(word);
-    let found: Vec<&String> = rest.iter().filter(is_goal).collect();
-    let has_variables = rest.iter().any(|word| is_assignment(word));
-    if found.len() < 2 && !has_variables {
+    let known = GOALS.iter().find(|(programs, _)| programs.contains(&name));
+    let Some((_, valued)) = known else {
         return Vec::new();
-    }
-    let options: Vec<String> = rest
-        .iter()
-        .filter(|word| word.starts_with('-'))
-        .cloned()
-        .collect();
-    let with = |goals: &[&String]| {
-        let goals = goals.iter().map(|goal| (*goal).clone());
-        let name = std::iter::once(name.to_owned());
-        name.chain(goals).chain(options.iter().cloned()).collect()
     };
-    let alone = found
-        .iter()
-        .take(limits::STARTS_MAX)
-        .map(|goal| with(&[goal]));
-    std::iter::once(with(&found)).chain(alone).collect()
+    let mut found = Vec::new();
+    let mut options = Vec::new();
+    let mut is_value = false;
+    for word in rest {
+        let is_option = word.starts_with('-');
+        match word.split_once('=') {
+            _ if is_option || is_value => options.push(word.clone()),
+            Some((variable, goal)) if variable.trim_end_matches(':') == ".DEFAULT_GOAL" => {
+                found.push(goal_of(goal));
+            }
+            Some(_) if is_assignment(word) => {}
+            Some(_) | None => found.push(goal_of(word)),
+        }
+        is_value = is_option && valued.contains(&word.as_str());
+    }
+    let with = |goals: &[String]| [&[name.to_owned()], goals, &options].concat();
+    let each = found.iter().take(limits::STARTS_MAX);
+    let alone = each.map(|goal| with(std::slice::from_ref(goal)));
+    let mut forms: Vec<Vec<String>> = std::iter::once(with(&found)).chain(alone).collect();
+    forms.retain(|form| form.get(1..) != Some(rest));
+    forms
+}
+
+/// `./deploy` as `deploy`, `:app:deploy` as `deploy`.
+fn goal_of(word: &str) -> String {
+    let last = word.trim_start_matches("./").trim_start_matches('/');
+    last.trim_start_matches(':').to_owned()
 }
 
 /// `kubectl delete po/x` as `kubectl delete pods x`, and by every other name of pods.
@@ -135,20 +198,31 @@ fn kinds(name: &str, rest: &[String]) -> Vec<Vec<String>> {
     if !KUBERNETES_VERBS.contains(&verb.as_str()) {
         return Vec::new();
     }
-    // Which of the words before it are values of options is not known.
-    let places = rest.iter().enumerate().take(limits::STARTS_MAX);
-    let places = places.filter(|(_, word)| !word.starts_with('-'));
-    let forms = places.flat_map(|(at, word)| {
+    // The first word that is no option and no value of one.
+    let mut at = 0;
+    while let Some(option) = rest.get(at).filter(|word| word.starts_with('-')) {
+        at += match KUBERNETES_VALUED.contains(&option.as_str()) {
+            true => 2,
+            false => 1,
+        };
+    }
+    let Some(word) = rest.get(at) else {
+        return Vec::new();
+    };
+    let (before, after) = (rest.get(..at), rest.get(at + 1..));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    // `po,svc x`.
+    let is_list = word.contains(',');
+    let named = word.split(',').take(limits::STARTS_MAX);
+    let forms = named.flat_map(|word| {
         let (kind, thing) = match word.split_once('/') {
             Some((kind, thing)) => (kind, Some(thing.to_owned())),
-            None => (word.as_str(), None),
+            None => (word, None),
         };
-        let (before, after) = (rest.get(..at), rest.get(at + 1..));
-        let others = names_of_kind(kind, thing.is_some()).into_iter();
-        others.map(move |kind| {
+        let others = names_of_kind(kind, thing.is_some() || is_list);
+        others.into_iter().map(move |kind| {
             let head = [name, verb, &kind].map(str::to_owned);
-            let words = [before, after].map(Option::unwrap_or_default);
-            [&head, thing.as_slice(), words[0], words[1]].concat()
+            [&head, thing.as_slice(), before, after].concat()
         })
     });
     forms.collect()
@@ -206,6 +280,17 @@ mod tests {
                 "kubectl delete -n a widgets/x",
                 "kubectl delete widgets x -n a",
             ),
+            ("kubectl get svc,po", "kubectl get pods"),
+            ("make -j deploy", "make deploy -j"),
+            ("make ./deploy", "make deploy"),
+            ("make .DEFAULT_GOAL:=deploy", "make deploy"),
+            ("./gradlew :publish", "gradle :publish"),
+            ("npm runScript x", "npm run-script x"),
+            ("yarn workspace a publish", "yarn publish"),
+            ("git stash -u", "git stash push -u"),
+            ("git branch -d -f x", "git branch -D x"),
+            ("docker volume remove x", "docker volume rm x"),
+            ("apt remove x", "apt-get remove x"),
             ("svn ci -m x", "svn commit -m x"),
             ("ip a d 1.2.3.4 dev x", "ip address d 1.2.3.4 dev x"),
         ];
@@ -225,5 +310,13 @@ mod tests {
         assert_eq!(forms("make deploy"), Vec::<String>::new());
         assert_eq!(forms("git status"), Vec::<String>::new());
         assert_eq!(forms("yarn add x"), Vec::<String>::new());
+        let of_value = |command: &str, form: &str| forms(command).iter().any(|one| one == form);
+        assert!(!of_value("make -C deploy build", "make deploy"));
+        assert!(!of_value("gradle build -x test", "gradle test"));
+        assert!(
+            !forms("kubectl get pods -n secrets")
+                .iter()
+                .any(|form| form.contains("get secret"))
+        );
     }
 }

@@ -379,18 +379,27 @@ pub(super) const SUBCOMMANDS: &[Program] = &[
         ..NONE
     },
     Program {
-        names: &[
-            "aws",
-            "gcloud",
-            "az",
-            "terraform",
-            "tofu",
-            "make",
-            "systemctl",
-        ],
+        names: &["make", "gmake"],
         role: Role::Global,
-        flags: "qBkins",
-        valued: "RCfIjHM",
+        // What follows `-j`, `-l` and `-O` may be their value or a goal.
+        flags: "bBdeikmnpqrRsStvw",
+        valued: "CfIoW",
+        long_flags: &[
+            "--always-make",
+            "--dry-run",
+            "--keep-going",
+            "--quiet",
+            "--silent",
+        ],
+        long_valued: &["--directory", "--file", "--makefile", "--include-dir"],
+        harmless: &["-s", "--quiet", "--silent"],
+        ..NONE
+    },
+    Program {
+        names: &["aws", "gcloud", "az", "terraform", "tofu", "systemctl"],
+        role: Role::Global,
+        flags: "qs",
+        valued: "pPHM",
         long_flags: &[
             "--debug",
             "--quiet",

@@ -8,7 +8,7 @@ use super::peel::{Lift, basename, is_lookup, peel};
 use super::reading::{RedirectionKind, Simple};
 use super::segment::Segment;
 use super::subcommands::PLAIN_GIT;
-use super::view::View;
+use super::view::{Budget, Forms, View};
 use super::word::decode_ansi_c;
 
 /// Programs that take all of their words for data.
@@ -213,15 +213,21 @@ impl Suspect {
         })
     }
 
-    /// The command that begins with this program in the place of that word.
+    /// The forms of the command that begins with this program in the place of that word, and of its
+    /// beginnings: nobody knows where it ends.
     #[must_use]
-    pub fn command(&self, at: usize, program: &str) -> View {
+    pub fn commands(&self, at: usize, program: &str) -> Vec<View> {
         let from = match self.is_of_git && program == "git" {
             true => at,
             false => at + 1,
         };
         let behind = self.words.iter().skip(from).take(WORDS_MAX - 1).cloned();
-        View::of(std::iter::once(program.to_owned()).chain(behind).collect())
+        let argv: Vec<String> = std::iter::once(program.to_owned()).chain(behind).collect();
+        let beginnings = (1..argv.len()).filter_map(|end| argv.get(..end));
+        let beginnings: Vec<View> = beginnings.map(|argv| View::of(argv.to_vec())).collect();
+        let mut forms = Forms::default();
+        forms.add(argv, &mut Budget::default());
+        forms.views.into_iter().chain(beginnings).collect()
     }
 
     fn is_empty(&self) -> bool {

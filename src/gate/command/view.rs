@@ -5,8 +5,12 @@
 use std::collections::BTreeSet;
 
 use super::limits;
-use super::peel::{Inner, basename, is_assignment, peel};
+use super::peel::{Inner, basename, is_assignment, peel, program};
+use super::programs::Role;
 use super::spellings::spelled_otherwise;
+
+/// Most wrappers behind which a command is looked for by name.
+const AROUND_MAX: usize = 3;
 
 /// One form of a command, or of a whole text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +28,15 @@ impl View {
         View {
             text: words.join(" "),
             words,
+        }
+    }
+
+    /// A view of a text whose words others have: in it, quotes are not read.
+    #[must_use]
+    pub fn text_only(text: &str) -> View {
+        View {
+            words: Vec::new(),
+            text: text.trim().to_owned(),
         }
     }
 
@@ -106,11 +119,14 @@ impl Forms {
 
     /// Adds all forms of a command: with and without its path, with other names of its sub-command,
     /// and the same of every command inside it.
+    ///
+    /// A command inside others also stands behind each of these without its options, as rules name it:
+    /// `sudo rm x` for `sudo -u root -- env rm x`.
     pub(super) fn add(&mut self, argv: Vec<String>, budget: &mut Budget) {
-        let mut open = vec![argv];
-        let mut seen: BTreeSet<Vec<String>> = BTreeSet::new();
-        while let Some(argv) = open.pop() {
-            if argv.is_empty() || seen.contains(&argv) {
+        let mut open = vec![(Vec::new(), argv)];
+        let mut seen: BTreeSet<(Vec<String>, Vec<String>)> = BTreeSet::new();
+        while let Some((around, argv)) = open.pop() {
+            if argv.is_empty() || seen.contains(&(around.clone(), argv.clone())) {
                 continue;
             }
             if seen.len() >= limits::UNWRAPPED_MAX {
@@ -118,13 +134,18 @@ impl Forms {
                 return;
             }
             self.push(View::of(argv.clone()), budget);
+            for wrapper in &around {
+                let behind = std::iter::once(wrapper).chain(&argv).cloned();
+                self.push(View::of(behind.collect()), budget);
+            }
             if !budget.looks_at(argv.len()) {
                 return;
             }
-            open.extend(spelled_otherwise(&argv));
-            open.extend(with_basename(&argv));
-            open.extend(with_short_path(&argv));
-            open.extend(without_assignments(&argv));
+            let others = spelled_otherwise(&argv).into_iter();
+            let others = others.chain(with_basename(&argv));
+            let others = others.chain(with_short_path(&argv));
+            let others = others.chain(without_assignments(&argv));
+            open.extend(others.map(|other| (around.clone(), other)));
             let peeled = peel(&argv);
             self.reads_script |= reads_script(&argv, &peeled.lift);
             budget.exhausted |= peeled.cut;
@@ -134,7 +155,7 @@ impl Forms {
                         if adds_words(&argv) {
                             self.extended.push(inner.clone());
                         }
-                        open.push(inner);
+                        open.push((around_inner(&around, &argv), inner));
                     }
                     Inner::Script(script) => {
                         self.scripts.insert(script);
@@ -146,9 +167,24 @@ impl Forms {
                     }
                 }
             }
-            seen.insert(argv);
+            seen.insert((around, argv));
         }
     }
+}
+
+/// What stands around a command inside `argv`: one more, if that runs it as another program.
+fn around_inner(around: &[String], argv: &[String]) -> Vec<String> {
+    let mut around = around.to_vec();
+    let is_wrapper = program(argv).is_some_and(|(program, words)| {
+        words == 1 && matches!(program.role, Role::Transparent | Role::Exec)
+    });
+    if let Some(name) = argv.first().filter(|_| is_wrapper) {
+        let name = basename(name).to_owned();
+        if around.len() < AROUND_MAX && !around.contains(&name) {
+            around.push(name);
+        }
+    }
+    around
 }
 
 /// Whether the command gets words from its input.

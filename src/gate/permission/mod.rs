@@ -20,6 +20,7 @@ mod hearsay;
 mod host_pattern;
 mod index;
 mod lint;
+mod meeting;
 mod mode;
 mod order;
 mod param_pattern;

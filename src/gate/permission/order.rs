@@ -313,11 +313,13 @@ impl<'a> Hearing<'a> {
                     if !policy.is_about_program(list, tool, name, &mut self.cost) {
                         continue;
                     }
-                    let part = Item::suspected(&suspect.command(at, program));
-                    let trial = Trial::Part(&part.item);
-                    let found = policy.find(list, tool, trial, self.moment, &mut self.cost);
-                    if let Some((_, rule)) = found {
-                        return Some((RuleRef::of(rule), part.shown));
+                    for command in suspect.commands(at, program) {
+                        let part = Item::suspected(&command);
+                        let trial = Trial::Part(&part.item);
+                        let found = policy.find(list, tool, trial, self.moment, &mut self.cost);
+                        if let Some((_, rule)) = found {
+                            return Some((RuleRef::of(rule), part.shown));
+                        }
                     }
                 }
             }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::about::written_call;
 use super::index::{Cost, Filed, Filing, Index, Key, PIECES_MAX, beginnings};
+use super::meeting::may_meet;
 use super::mode::Mode;
 use super::path_pattern::Tried;
 use super::prepared::{Item, Prepared};
@@ -158,9 +159,19 @@ fn may_be_spelled(rule: &Rule, program: &OpenProgram) -> bool {
             && (fixed.starts_with(beginning.as_str())
                 || beginning.starts_with(fixed) && word.contains('*'))
     };
+    let meets_pattern = |word: &str| {
+        let says_more = word.starts_with('*') && !word.trim_matches('*').is_empty();
+        says_more
+            && program
+                .patterns
+                .iter()
+                .any(|pattern| may_meet(pattern, word))
+    };
     let beginnings = &program.beginnings;
     beginnings.is_empty()
-        || words.any(|word| beginnings.iter().any(|beginning| meets(word, beginning)))
+        || words.any(|word| {
+            meets_pattern(word) || beginnings.iter().any(|beginning| meets(word, beginning))
+        })
 }
 
 impl Trial<'_> {

@@ -296,7 +296,9 @@ impl TableMaker {
             self.commands.file(beginnings(words), PIECES_MAX, number);
         }
         if let Some(pattern) = &command.unordered {
-            self.unordered.file(pattern.keys(), FILED_WORDS, number);
+            for beginning in pattern.beginnings() {
+                self.unordered.file(beginning, FILED_WORDS, number);
+            }
         }
         match &command.program {
             Program::Named(name) => self.programs.push((Key::EMPTY.then(name), number)),

@@ -11,9 +11,19 @@ use crate::gate::command::{Operand, Unordered, is_flag};
 /// How many words of a beginning are filed. Behind them a word may be the value of a flag.
 pub(super) const FILED_WORDS: usize = 2;
 
+/// Most flags of a pattern that are tried with and without the next word as their value.
+const VALUED_MAX: usize = 3;
+
 /// One pattern, its flags taken out.
 #[derive(Debug, Clone)]
 pub(super) struct UnorderedPattern {
+    /// A word behind a flag may be its value or not: both are tried.
+    readings: Vec<Reading>,
+}
+
+/// One way to read a pattern.
+#[derive(Debug, Clone, Default)]
+struct Reading {
     /// All of which a command must have.
     flags: Vec<WantedFlag>,
     /// What its other words must be.
@@ -26,6 +36,8 @@ pub(super) struct UnorderedPattern {
 enum WantedFlag {
     /// This one, or all letters of this group.
     Exactly(String),
+    /// This one with that value.
+    Valued(String, String),
     /// One that fits, or all letters that stand before the gap.
     Like { wild: Wild, letters: String },
 }
@@ -47,27 +59,30 @@ impl UnorderedPattern {
         if words.len() < 2 {
             return None;
         }
-        let mut pattern = Self {
-            flags: Vec::new(),
-            operands: Vec::new(),
-            beginning: Vec::new(),
-        };
-        let last = words.len() - 1;
-        for (at, word) in words.into_iter().enumerate() {
-            match at > 0 && begins_as_flag(word) {
-                true => pattern.flag(word),
-                false => pattern.operand(word, last_is_script && at == last),
+        let is_plain_flag = |word: &[Atom]| begins_as_flag(word) && !word.contains(&Atom::Star);
+        let pairs = words.windows(2).enumerate().skip(1);
+        let pairs = pairs.filter(|(_, pair)| match pair {
+            [flag, value] => {
+                is_plain_flag(flag) && !flag.contains(&Atom::Char('=')) && is_fixed(value)
             }
-        }
-        if is_open {
-            pattern.operands.push(Element::Gap);
-        }
-        Some(pattern)
+            _ => false,
+        });
+        let valued: Vec<usize> = pairs.map(|(at, _)| at).take(VALUED_MAX).collect();
+        let readings = (0..1_usize << valued.len()).map(|choice| {
+            let chosen = valued.iter().enumerate();
+            let chosen = chosen.filter(|(bit, _)| choice & (1 << bit) != 0);
+            let chosen: Vec<usize> = chosen.map(|(_, at)| *at).collect();
+            Reading::of(&words, &chosen, is_open, last_is_script)
+        });
+        Some(Self {
+            readings: readings.collect(),
+        })
     }
 
-    /// The beginnings that every match has.
-    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
-        beginnings(self.beginning.iter().map(String::as_str))
+    /// By reading: the beginnings that every match has.
+    pub(super) fn beginnings(&self) -> impl Iterator<Item = impl Iterator<Item = Key>> {
+        let readings = self.readings.iter();
+        readings.map(|reading| beginnings(reading.beginning.iter().map(String::as_str)))
     }
 
     /// The keys under which patterns are filed that may match the command.
@@ -85,6 +100,35 @@ impl UnorderedPattern {
 
     /// Whether it is about the command.
     pub(super) fn matches(&self, command: &Unordered) -> bool {
+        let mut readings = self.readings.iter();
+        readings.any(|reading| reading.matches(command))
+    }
+}
+
+impl Reading {
+    /// `valued`: the flags whose next word is their value.
+    fn of(words: &[&[Atom]], valued: &[usize], is_open: bool, last_is_script: bool) -> Self {
+        let mut reading = Self::default();
+        let last = words.len().saturating_sub(1);
+        for (at, word) in words.iter().enumerate() {
+            let is_value = at.checked_sub(1).is_some_and(|flag| valued.contains(&flag));
+            match words.get(at + 1).filter(|_| valued.contains(&at)) {
+                _ if is_value => {}
+                Some(value) => {
+                    let wanted = WantedFlag::Valued(text_of(word), text_of(value));
+                    reading.flags.push(wanted);
+                }
+                None if at > 0 && begins_as_flag(word) => reading.flag(word),
+                None => reading.operand(word, last_is_script && at == last),
+            }
+        }
+        if is_open {
+            reading.operands.push(Element::Gap);
+        }
+        reading
+    }
+
+    fn matches(&self, command: &Unordered) -> bool {
         self.flags.iter().all(|flag| flag.is_of(command)) && self.fits(&command.operands)
     }
 
@@ -168,11 +212,17 @@ impl WantedFlag {
     fn is_of(&self, command: &Unordered) -> bool {
         match self {
             WantedFlag::Exactly(flag) => command.has_flag(flag),
+            WantedFlag::Valued(flag, value) => command.has_pair(flag, value),
             WantedFlag::Like { wild, letters } => {
                 command.has_letters(letters) || command.flags.iter().any(|flag| wild.matches(flag))
             }
         }
     }
+}
+
+/// Whether it is one certain word that is no flag.
+fn is_fixed(word: &[Atom]) -> bool {
+    !word.is_empty() && !word.contains(&Atom::Star) && word.first() != Some(&Atom::Char('-'))
 }
 
 fn begins_as_flag(word: &[Atom]) -> bool {
@@ -215,9 +265,9 @@ mod tests {
         let command = Unordered::of(&argv).unwrap();
         let found = pattern.matches(&command);
         let keys = UnorderedPattern::keys_of(&command);
-        let filed = pattern.keys().take(FILED_WORDS).last();
+        let mut filed = pattern.beginnings().map(|one| one.take(FILED_WORDS).last());
         assert!(
-            !found || filed.is_none_or(|key| keys.contains(&key)),
+            !found || filed.any(|key| key.is_none_or(|key| keys.contains(&key))),
             "not found by its key"
         );
         found
@@ -266,6 +316,19 @@ mod tests {
             ("curl -X DELETE *", "curl -s -XDELETE u", true),
             ("curl -X DELETE *", "curl -s -X POST u", false),
             ("npm run build*", "npm run -s build:all", true),
+            ("curl -X DELETE *", "curl u -X DELETE", true),
+            ("curl -X DELETE *", "curl u -sXDELETE", true),
+            (
+                "kubectl delete -n prod *",
+                "kubectl delete pod x -n prod",
+                true,
+            ),
+            (
+                "kubectl delete -n prod *",
+                "kubectl delete pod x -n test",
+                false,
+            ),
+            ("make -C dir deploy", "make deploy -C dir", true),
         ];
         for (pattern, command, expected) in cases {
             assert_eq!(is_about(pattern, command), expected, "{pattern}: {command}");
