@@ -15,7 +15,7 @@ use super::audit::connect;
 use super::client::{ClientArguments, block_on, failed};
 use super::output::{Outcome, data, note, outcome};
 use super::sidecar::{AUDIT_KEY_FILE, STORE_FILE};
-use crate::gate::audit::{Broken, Checkpoint, Head, Line, Problem, hex, parse_hex};
+use crate::gate::audit::{Begin, Broken, Checkpoint, Head, Line, Problem, hex, parse_hex};
 use crate::gate::result::Digest;
 use crate::store::SqliteAudit;
 use crate::store::audit::{AuditRow, AuditSlice};
@@ -66,14 +66,16 @@ impl Verify {
 
     fn tell(&self, report: &Report) -> Result<(), Outcome> {
         let broken = report.broken;
+        let untold = report.untold();
         if self.json {
             data(
                 &json!({
-                    "intact": broken.is_none(),
+                    "intact": broken.is_none() && untold.is_none(),
                     "first_bad_sequence": broken.map_or(0, |broken| broken.sequence),
                     "problem": broken.map(|broken| broken.problem.as_str()),
                     "checked_records": report.checked,
                     "first_kept_sequence": report.first,
+                    "dropped_to_sequence": dropped_to(report),
                     "head_sequence": report.head.sequence,
                     "head_hash": hex(&report.head.hash.0),
                     "checkpoints": report.checkpoints,
@@ -84,16 +86,18 @@ impl Verify {
         } else {
             self.tell_people(report);
         }
-        match broken {
-            None => Ok(()),
-            Some(_) if self.json => Err(Outcome::no("")),
-            Some(broken) => Err(Outcome::no(format!("the audit is not whole: {broken}"))),
+        match (broken, untold) {
+            (None, None) => Ok(()),
+            (None, Some(untold)) => Err(Outcome::failed(untold)),
+            (Some(_), _) if self.json => Err(Outcome::no("")),
+            (Some(broken), _) => Err(Outcome::no(format!("the audit is not whole: {broken}"))),
         }
     }
 
     fn tell_people(&self, report: &Report) {
         let (first, head) = (report.first, report.head.sequence);
         match report.broken {
+            None if report.untold().is_some() => data("unclear it cannot be told"),
             None => data(&format!("intact  {} records", report.checked)),
             Some(broken) => data(&format!("broken  {broken}")),
         }
@@ -101,11 +105,12 @@ impl Verify {
             data(&format!("good    {first} to {head}"));
             data(&format!("head    {}", report.head.hash));
         }
-        if first > 1 {
-            let before = first - 1;
-            data(&format!(
-                "begin   records 1 to {before} are dropped or not looked at"
-            ));
+        match first.saturating_sub(1) {
+            0 => {}
+            before if dropped_to(report) > 0 => data(&format!(
+                "begin   older records, 1 to {before}, were dropped by retention"
+            )),
+            before => data(&format!("begin   records 1 to {before} are not looked at")),
         }
         match report.signed_to {
             0 => data("signed  nothing: no checkpoint to compare with"),
@@ -156,7 +161,7 @@ impl Verify {
             trusted.extend(config.trusted_keys().unwrap_or_default());
         }
         let mut checkpoints = self.outside()?;
-        let own = checkpoint_in(path)?;
+        let Scan { begins, own } = scan(path)?;
         if trusted.is_empty()
             && let Some(own) = &own
         {
@@ -178,7 +183,7 @@ impl Verify {
                 Ok(line) if !has_ended => check.take(&one(line)),
                 Err(_) if !has_ended && line.starts_with(CHECKPOINT_START) => has_ended = true,
                 Ok(_) | Err(_) => check.found(Broken {
-                    sequence: check.expected(),
+                    sequence: check.expected().unwrap_or(begins),
                     problem: Problem::Altered,
                 }),
             }
@@ -223,6 +228,11 @@ impl Verify {
         let answer = connect(&self.client).await?.verify_audit(request).await;
         let answer = answer.map_err(|status| failed(&status))?.into_inner();
         let problem = match answer.problem() {
+            pb::AuditProblem::Unspecified if !answer.intact => {
+                return Err(Outcome::failed(
+                    "the sidecar cannot tell; `callgate audit verify` beside its data says why",
+                ));
+            }
             pb::AuditProblem::Unspecified | pb::AuditProblem::Altered => Problem::Altered,
             pb::AuditProblem::Gap => Problem::Gap,
             pb::AuditProblem::Unlinked => Problem::Unlinked,
@@ -236,6 +246,11 @@ impl Verify {
             }),
             checked: answer.checked_records,
             first: answer.first_kept_sequence,
+            // All of it was asked for: what is before the first one was dropped, or it were not whole.
+            begin: match answer.first_kept_sequence > 1 && answer.intact {
+                true => Begin::Dropped,
+                false => Begin::Plain,
+            },
             head: Head {
                 sequence: answer.head_sequence,
                 hash: Digest::from_slice(&answer.head_hash).unwrap_or(Digest([0; 32])),
@@ -275,12 +290,23 @@ pub(super) fn verify_dir(
 /// How the last line of an export begins.
 const CHECKPOINT_START: &[u8] = b"{\"checkpoint\":";
 
-/// The checkpoint at the end of an export. None: it has none.
-fn checkpoint_in(path: &Path) -> Result<Option<Checkpoint>, Outcome> {
-    let mut found = None;
-    for line in lines_of(path)? {
+/// What must be known of an export before it is read record by record.
+struct Scan {
+    /// The record that its first line stands for, were it the right one.
+    begins: u64,
+    /// The checkpoint at its end. None: it has none.
+    own: Option<Checkpoint>,
+}
+
+fn scan(path: &Path) -> Result<Scan, Outcome> {
+    let mut begins = None;
+    let mut own = None;
+    for (place, line) in (0..).zip(lines_of(path)?) {
         let line = line?;
         let Some(inner) = line.strip_prefix(CHECKPOINT_START) else {
+            // The first line may be the one that is altered.
+            begins =
+                begins.or_else(|| Some(Line::read(&line).ok()?.sequence.saturating_sub(place)));
             continue;
         };
         let wrong = |problem: &str| {
@@ -289,9 +315,18 @@ fn checkpoint_in(path: &Path) -> Result<Option<Checkpoint>, Outcome> {
         let inner = inner.strip_suffix(b"}");
         let inner = inner.ok_or_else(|| wrong("its line is not whole"))?;
         let read = Checkpoint::from_json(inner);
-        found = Some(read.map_err(|error| wrong(&error.to_string()))?);
+        own = Some(read.map_err(|error| wrong(&error.to_string()))?);
     }
-    Ok(found)
+    let begins = begins.unwrap_or_default().max(1);
+    Ok(Scan { begins, own })
+}
+
+/// The last record that retention dropped. Zero: none, or nothing says so.
+fn dropped_to(report: &Report) -> u64 {
+    match report.begin {
+        Begin::Dropped => report.first.saturating_sub(1),
+        Begin::Plain | Begin::Unsigned => 0,
+    }
 }
 
 /// One record, with more to come.

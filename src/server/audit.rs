@@ -73,7 +73,7 @@ impl Audit {
         let extra = request.checkpoint.map(|one| self.checkpoint(&one));
         let report = self.engine.verify_audit(range, extra.transpose()?).await?;
         Ok(pb::VerifyAuditResponse {
-            intact: report.broken.is_none(),
+            intact: report.broken.is_none() && report.untold().is_none(),
             first_bad_sequence: report.broken.map_or(0, |broken| broken.sequence),
             problem: report
                 .broken
@@ -199,6 +199,30 @@ struct Export {
 }
 
 impl Export {
+    /// Reads what it begins with, and then signs: the record that says what retention dropped before that
+    /// is among what is exported and signed, whenever retention came.
+    async fn begin(&mut self) -> Result<(), EngineError> {
+        let first = self.next;
+        self.read().await?;
+        let signed = self.audit.engine.sign_audit().await?;
+        // What is written from now on is not signed: it is not exported either.
+        let head = match &signed {
+            Some(signed) => signed.head.sequence,
+            None => *self.audit.engine.audit_head().borrow(),
+        };
+        if self.last == 0 || self.last > head {
+            self.last = head;
+        }
+        let read = self.ready.back().map(|ready| ready.last_sequence + 1);
+        let next = self.next.or(read).or(first);
+        self.next = next.filter(|next| self.last > 0 && *next <= self.last);
+        // One that covers more than was exported could not be compared with it.
+        self.checkpoint = signed
+            .filter(|signed| signed.head.sequence <= self.last)
+            .map(|signed| checkpoint(&signed));
+        Ok(())
+    }
+
     async fn next(&mut self) -> Option<Result<pb::ExportAuditResponse, Status>> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
@@ -301,24 +325,16 @@ impl AuditService for Audit {
         let request = request.into_inner();
         let range = range(request.first_sequence, request.last_sequence)?;
         let filter = filter(request.filter)?;
-        let signed = self.engine.sign_audit().await.map_err(Failure::from)?;
-        let head = *self.engine.audit_head().borrow();
-        let last = match range.last {
-            0 => head,
-            last => last.min(head),
-        };
-        let export = Export {
+        let mut export = Export {
             audit: self.clone(),
             filter,
-            next: (last > 0 && range.first <= last).then_some(range.first),
-            last,
-            // One that covers more than was exported could not be compared with it.
-            checkpoint: signed
-                .filter(|signed| signed.head.sequence <= last)
-                .map(|signed| checkpoint(&signed)),
+            next: Some(range.first),
+            last: range.last,
+            checkpoint: None,
             ready: VecDeque::new(),
             done: false,
         };
+        export.begin().await.map_err(Failure::from)?;
         let messages = futures_util::stream::unfold(export, |mut export| async move {
             let next = export.next().await?;
             Some((next, export))

@@ -4,7 +4,9 @@
 
 use super::audit::{AuditAsk, AuditRow, AuditSlice};
 use super::signer::holds;
-use crate::gate::audit::{Broken, Checkpoint, Head, Known, Problem, Verifier};
+use crate::gate::audit::{
+    Begin, Broken, Checkpoint, Head, Known, Problem, SEGMENT_DROPPED, Verifier, dropped_in,
+};
 
 /// Bytes of records that are read at once.
 const SLICE_BYTES: usize = 512 << 10;
@@ -27,14 +29,29 @@ pub struct Report {
     pub broken: Option<Broken>,
     /// Records that were good.
     pub checked: u64,
-    /// Where the chain begins. More than 1: what was before is dropped. Zero: there is no record.
+    /// Where the chain begins. Zero: there is no record.
     pub first: u64,
+    /// Why it begins there.
+    pub begin: Begin,
     /// The last good record.
     pub head: Head,
     /// Checkpoints that were compared.
     pub checkpoints: usize,
     /// The last record that a checkpoint compared with covers. Zero: none.
     pub signed_to: u64,
+}
+
+impl Report {
+    /// Why nobody here can tell whether all is whole. None: it is, or it is broken.
+    pub fn untold(&self) -> Option<String> {
+        if self.broken.is_some() || self.begin != Begin::Unsigned {
+            return None;
+        }
+        let before = self.first.saturating_sub(1);
+        Some(format!(
+            "whether retention dropped records 1 to {before} cannot be told: no signed head says so"
+        ))
+    }
 }
 
 /// A verification that is going on.
@@ -62,6 +79,9 @@ impl Check {
             checkpoints: 0,
             signed_to: 0,
         };
+        if range.last > 0 {
+            check.verifier.end_anywhere();
+        }
         for checkpoint in checkpoints {
             check.expect(checkpoint, trusted);
         }
@@ -135,13 +155,21 @@ impl Check {
 
     fn take_row(&mut self, row: &AuditRow) -> Result<(), Broken> {
         // One whose text says nothing of its place stands where it stands.
-        let sequence = row.members().map_or(row.place, |members| members.sequence);
+        let members = row.members();
+        let sequence = members
+            .as_ref()
+            .map_or(row.place, |members| members.sequence);
         self.verifier.take(&Known {
             sequence,
             record_json: &row.record_json,
             previous: Some(row.previous),
             hash: row.hash,
         })?;
+        if members.is_some_and(|members| members.kind == SEGMENT_DROPPED)
+            && let Some(last) = dropped_in(&row.record_json)
+        {
+            self.verifier.dropped(last);
+        }
         match sequence == row.place {
             true => Ok(()),
             // What stands beside the record names another one.
@@ -152,12 +180,10 @@ impl Check {
         }
     }
 
-    /// What should come next.
-    pub fn expected(&self) -> u64 {
-        match self.verifier.head().sequence {
-            0 => self.range.first.max(1),
-            head => head + 1,
-        }
+    /// What should come next. None: nothing came yet.
+    pub fn expected(&self) -> Option<u64> {
+        let head = self.verifier.head().sequence;
+        (head > 0).then_some(head + 1)
     }
 
     fn end(&self) -> Result<(), Broken> {
@@ -178,6 +204,7 @@ impl Check {
             broken: self.broken,
             checked: self.verifier.checked(),
             first: self.verifier.first(),
+            begin: self.verifier.begins(),
             head: self.verifier.head(),
             checkpoints: self.checkpoints,
             signed_to: self.signed_to,

@@ -5,6 +5,7 @@
 mod command_line;
 mod dying;
 mod reading;
+mod retained;
 
 use callgate_client::pb::v1 as pb;
 use callgate_client::pb::v1::audit_service_client::AuditServiceClient;

@@ -428,16 +428,3 @@ fn policy_changed(change: &PolicyChange, out: &mut Vec<u8>) {
     }
     .push(out);
 }
-
-/// Appends the draft of the record that says which records are gone.
-pub fn segment_dropped(first: u64, last: u64, hash: &[u8], out: &mut Vec<u8>) {
-    Entry {
-        detail: Some(&|object| {
-            object.number("first", first);
-            object.number("last", last);
-            object.hex("last_hash", hash);
-        }),
-        ..Entry::new("audit.segment_dropped", "")
-    }
-    .push(out);
-}

@@ -14,7 +14,7 @@ pub(super) const KINDS_MAX: usize = 32;
 pub(super) const VALUE_BYTES_MAX: usize = 512;
 
 /// A record holds arguments that were admitted, one level deeper.
-const RECORD_LIMITS: JsonLimits = JsonLimits {
+pub(super) const RECORD_LIMITS: JsonLimits = JsonLimits {
     bytes_max: usize::MAX,
     depth_max: 110,
     nodes_max: usize::MAX,

@@ -72,14 +72,34 @@ pub struct Known<'a> {
     pub hash: Digest,
 }
 
+/// How a chain begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Begin {
+    /// With the first record, or with the one that a part was asked from.
+    #[default]
+    Plain,
+    /// Behind what retention dropped, as a signed head says.
+    Dropped,
+    /// Behind what retention dropped, as a record says that nothing signed covers.
+    Unsigned,
+}
+
 /// A verification that is going on.
 #[derive(Debug, Clone, Default)]
 pub struct Verifier {
     /// What must come next follows this. None: whatever comes first.
     head: Option<Head>,
     first: u64,
-    /// It may begin with any record. Else with the first one, or right behind a signed head.
+    /// What the first one follows.
+    before: Head,
+    /// The record that says that retention dropped everything up to `before`. None: none did yet.
+    dropped_by: Option<u64>,
+    /// The last record before `before` that one says to be dropped. Zero: none.
+    dropped_to: u64,
+    /// It may begin with any record. Else with the first one, or behind what retention dropped.
     anywhere: bool,
+    /// It may end before the record that says what retention dropped.
+    is_cut: bool,
     checked: u64,
     /// Heads that were signed.
     signed: BTreeMap<u64, Digest>,
@@ -94,6 +114,11 @@ impl Verifier {
     /// What comes is a part and may begin with any record.
     pub fn begin_anywhere(&mut self) {
         self.anywhere = true;
+    }
+
+    /// What comes may end before the last record: where it begins, a signed head alone may say.
+    pub fn end_anywhere(&mut self) {
+        self.is_cut = true;
     }
 
     /// A verification of what must begin with record `first`.
@@ -162,20 +187,33 @@ impl Verifier {
         Ok(())
     }
 
-    /// A chain whose begin was dropped begins where a checkpoint says.
     fn begin(&mut self, first: u64, previous: &Digest) -> Result<(), Broken> {
         self.first = first;
-        let before = first.saturating_sub(1);
-        let problem = match self.signed.get(&before) {
-            Some(signed) if signed == previous => return Ok(()),
-            Some(_) => Problem::CheckpointMismatch,
-            None if self.anywhere || first <= 1 => return Ok(()),
-            None => Problem::Gap,
+        self.before = Head {
+            sequence: first.saturating_sub(1),
+            hash: *previous,
         };
-        Err(Broken {
-            sequence: before,
-            problem,
-        })
+        self.compare(&self.before)
+    }
+
+    /// The record that was taken last says that retention dropped everything up to `last`.
+    pub fn dropped(&mut self, last: Head) {
+        if last == self.before {
+            self.dropped_by = self.dropped_by.or(self.head.map(|head| head.sequence));
+        } else if last.sequence < self.before.sequence {
+            self.dropped_to = self.dropped_to.max(last.sequence);
+        }
+    }
+
+    /// How the chain begins, by what came so far.
+    pub fn begins(&self) -> Begin {
+        let is_signed = self.signed.contains_key(&self.before.sequence);
+        match self.dropped_by {
+            Some(by) if is_signed || self.signed.range(by..).next().is_some() => Begin::Dropped,
+            Some(_) => Begin::Unsigned,
+            None if is_signed && self.is_cut => Begin::Dropped,
+            None => Begin::Plain,
+        }
     }
 
     fn compare(&self, head: &Head) -> Result<(), Broken> {
@@ -192,15 +230,23 @@ impl Verifier {
     /// Nothing more comes.
     ///
     /// # Errors
-    /// [`Broken`]: a checkpoint says that there was more.
+    /// [`Broken`]: a checkpoint says that there was more, or it begins behind records that nothing says to
+    /// be dropped. A signed head alone does not: whoever has one could cut off everything before it.
     pub fn end(&self) -> Result<(), Broken> {
         let head = self.head().sequence;
-        match self.signed.last_key_value() {
-            Some((signed, _)) if *signed > head => Err(Broken {
+        let signed = self.signed.last_key_value();
+        if signed.is_some_and(|(signed, _)| *signed > head) {
+            return Err(Broken {
                 sequence: head + 1,
                 problem: Problem::Truncated,
+            });
+        }
+        match self.begins() {
+            Begin::Plain if self.first > 1 && !self.anywhere => Err(Broken {
+                sequence: self.dropped_to + 1,
+                problem: Problem::Gap,
             }),
-            Some(_) | None => Ok(()),
+            Begin::Plain | Begin::Dropped | Begin::Unsigned => Ok(()),
         }
     }
 
@@ -326,9 +372,58 @@ mod tests {
         assert_eq!(with(&[head(2), other], &good), mismatch);
         // Or from a dropped begin on.
         assert_eq!(with(&[other], &good[3..]), mismatch);
-        assert_eq!(with(&[head(2)], &good[3..]), Ok(()));
-        // Where nothing signed says that it may begin there, the begin is missing.
-        assert_eq!(with(&[head(4)], &good[3..]), broken(3, Problem::Gap));
+        // That something was signed does not say that it may begin there.
+        assert_eq!(with(&[head(2)], &good[3..]), broken(1, Problem::Gap));
+        assert_eq!(with(&[head(4)], &good[3..]), broken(1, Problem::Gap));
+    }
+
+    /// Takes records 4 and 5 of five; the last of them says that what was up to record `dropped` is gone.
+    fn retained(
+        dropped: usize,
+        signed: &[usize],
+        set: fn(&mut Verifier),
+    ) -> (Begin, Result<(), Broken>) {
+        let good = chain(5);
+        let head = |at: usize| Head {
+            sequence: good[at - 1].0,
+            hash: good[at - 1].3,
+        };
+        let mut verifier = Verifier::new();
+        set(&mut verifier);
+        for at in signed {
+            verifier.expect(head(*at)).unwrap();
+        }
+        let _ = run(&mut verifier, &good[3..]);
+        if dropped > 0 {
+            verifier.dropped(head(dropped));
+        }
+        (verifier.begins(), verifier.end())
+    }
+
+    #[test]
+    fn a_chain_begins_behind_what_a_signed_record_says_to_be_dropped() {
+        let missing_from = |sequence| {
+            Err(Broken {
+                sequence,
+                problem: Problem::Gap,
+            })
+        };
+        let whole: fn(&mut Verifier) = |_| {};
+        assert_eq!(retained(3, &[5], whole), (Begin::Dropped, Ok(())));
+        assert_eq!(retained(3, &[3], whole), (Begin::Dropped, Ok(())));
+        assert_eq!(retained(3, &[], whole), (Begin::Unsigned, Ok(())));
+        assert_eq!(retained(3, &[4], whole), (Begin::Unsigned, Ok(())));
+        // Less was dropped than is missing.
+        assert_eq!(retained(2, &[5], whole), (Begin::Plain, missing_from(3)));
+        assert_eq!(retained(0, &[5], whole), (Begin::Plain, missing_from(1)));
+        assert_eq!(retained(0, &[3, 5], whole), (Begin::Plain, missing_from(1)));
+        // The record may stand behind the end that was asked for.
+        let cut = Verifier::end_anywhere;
+        assert_eq!(retained(0, &[3], cut), (Begin::Dropped, Ok(())));
+        assert_eq!(retained(0, &[5], cut), (Begin::Plain, missing_from(1)));
+        let part = Verifier::begin_anywhere;
+        assert_eq!(retained(0, &[], part), (Begin::Plain, Ok(())));
+        assert_eq!(retained(3, &[5], part), (Begin::Dropped, Ok(())));
     }
 
     #[test]

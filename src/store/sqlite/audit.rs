@@ -266,7 +266,7 @@ impl Audit {
             insert_checkpoint(connection, &signer.sign(old.last, UnixMillis(now)))?;
         }
         let mut drafts = Vec::new();
-        segment_dropped(old.first, old.last.sequence, &old.last.hash.0, &mut drafts);
+        segment_dropped(old.first, &old.last, &mut drafts);
         let next = self.write(connection, &drafts, now)?;
         connection.execute(
             "DELETE FROM audit_segments WHERE segment = ?1",

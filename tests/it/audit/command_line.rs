@@ -12,9 +12,9 @@ use crate::support::sidecar::{Setup, Sidecar};
 use crate::support::{set_up, soon, tools};
 
 /// Exit code, standard output, standard error.
-type Ran = (i32, String, String);
+pub(super) type Ran = (i32, String, String);
 
-async fn run(sidecar: &Sidecar, arguments: &[&str]) -> Ran {
+pub(super) async fn run(sidecar: &Sidecar, arguments: &[&str]) -> Ran {
     let child = Command::new(env!("CARGO_BIN_EXE_callgate"))
         .arg("audit")
         .args(arguments)
@@ -31,7 +31,7 @@ async fn run(sidecar: &Sidecar, arguments: &[&str]) -> Ran {
 }
 
 /// A sidecar with the audit of a turn.
-async fn with_a_turn() -> Sidecar {
+pub(super) async fn with_a_turn() -> Sidecar {
     let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
     let mut following = orchestrator
         .run(turn("t", [call("c", "echo", "{\"text\":\"\\u202ex\"}")]))
@@ -43,7 +43,7 @@ async fn with_a_turn() -> Sidecar {
     sidecar
 }
 
-fn path(path: &Path) -> &str {
+pub(super) fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
