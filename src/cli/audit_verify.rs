@@ -88,7 +88,13 @@ impl Verify {
         }
         match (broken, untold) {
             (None, None) => Ok(()),
-            (None, Some(untold)) => Err(Outcome::failed(untold)),
+            (None, Some(untold)) => Err(Outcome::failed(match report.foreign {
+                Some(_) => format!(
+                    "{untold}\n\nhint: if that key was lost, give its public half with `--public-key` or \
+                     `audit.trusted_keys`"
+                ),
+                None => untold,
+            })),
             (Some(_), _) if self.json => Err(Outcome::no("")),
             (Some(broken), _) => Err(Outcome::no(format!("the audit is not whole: {broken}"))),
         }
@@ -199,7 +205,7 @@ impl Verify {
     fn vouched(&self, report: Report) -> Result<Report, Outcome> {
         let must_be = !self.part || !self.public_key.is_empty();
         let is_open = report.checkpoints == 0 || report.signed_to < report.head.sequence;
-        if report.broken.is_none() && must_be && is_open {
+        if report.broken.is_none() && report.foreign.is_none() && must_be && is_open {
             let to = report.signed_to;
             return Err(Outcome::failed(format!(
                 "the export is signed to record {to} only: whether it is whole behind that cannot be told"
@@ -257,6 +263,7 @@ impl Verify {
             },
             checkpoints: 0,
             signed_to: answer.signed_to_sequence,
+            foreign: None,
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::config::rule_files::RuleFiles;
 use crate::config::{Config, DiagnosisConfig, Environment, ProcessEnvironment};
 use crate::engine::{DiagnosisEndpoint, Engine, HookKeeper, Parts, RuleBook, Settings, tell};
 use crate::executor::{Directory, Pool, RegistryJournal, Sessions, StreamSettings};
+use crate::gate::audit::Checkpoint;
 use crate::gate::hooks::RestoredHook;
 use crate::gate::ids::{OwnerName, UnixMillis};
 use crate::gate::permission::{Permissions, Settings as LiftSettings};
@@ -80,9 +81,12 @@ impl Sidecar {
             load_tokens(&config.data_dir.join("tokens")).map_err(|error| error.to_string())?;
         let audit = audit_options(&config)?;
         let mut audit_keys = config.trusted_keys().map_err(|error| error.to_string())?;
-        let present = audit.signer.as_ref().map(|signer| signer.public_key());
-        audit_keys.splice(0..0, present);
+        let signer = audit.signer.clone();
+        audit_keys.splice(0..0, signer.iter().map(|signer| signer.public_key()));
         let (store, mut restored) = open_store(&config.data_dir, audit)?;
+        if let Some(signer) = signer {
+            tell_key_change(&store, &signer).await?;
+        }
         let mint = Arc::new(Mint::new());
         let tasks = Tasks::new();
         let mode = config.mode().map_err(|error| error.to_string())?;
@@ -285,6 +289,28 @@ fn audit_options(config: &Config) -> Result<AuditOptions, String> {
         checkpoint_file: file,
         signer: Some(Arc::new(signer)),
     })
+}
+
+/// Warns if the last process signed with another key: what that one signed may not be told any more.
+async fn tell_key_change(store: &SharedStore, signer: &Signer) -> Result<(), String> {
+    let last = store.read_checkpoints(u64::MAX, 1).await;
+    let last = last.map_err(|error| error.to_string())?;
+    let last = last.map_err(|error| error.to_string())?.pop();
+    if let Some(former) = last.filter(|last| last.public_key != signer.public_key()) {
+        let key = Checkpoint::key_id_of(&signer.public_key());
+        let made = match signer.is_new() {
+            true => "a new audit key was made",
+            false => "the audit key is another one",
+        };
+        tracing::warn!(
+            key,
+            former = former.key_id(),
+            signed_to = former.head.sequence,
+            "{made} while the store holds checkpoints of a former key: they hold only with its public half \
+             in `audit.trusted_keys`"
+        );
+    }
+    Ok(())
 }
 
 fn open_store(dir: &Path, audit: AuditOptions) -> Result<(SharedStore, Restored), String> {

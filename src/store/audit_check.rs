@@ -39,12 +39,32 @@ pub struct Report {
     pub checkpoints: usize,
     /// The last record that a checkpoint compared with covers. Zero: none.
     pub signed_to: u64,
+    /// Checkpoints of keys that are not trusted, which say nothing. None: there is none.
+    pub foreign: Option<Foreign>,
+}
+
+/// Checkpoints that hold by a key of their own, which nobody here trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// The last record that one of them covers.
+    pub to: u64,
+    /// The key of that one.
+    pub key_id: String,
 }
 
 impl Report {
     /// Why nobody here can tell whether all is whole. None: it is, or it is broken.
     pub fn untold(&self) -> Option<String> {
-        if self.broken.is_some() || self.begin != Begin::Unsigned {
+        if self.broken.is_some() {
+            return None;
+        }
+        if let Some(Foreign { to, key_id }) = &self.foreign {
+            return Some(format!(
+                "heads up to record {to} are signed with the key {key_id}, which is not trusted here: \
+                 whether they fit cannot be told"
+            ));
+        }
+        if self.begin != Begin::Unsigned {
             return None;
         }
         let before = self.first.saturating_sub(1);
@@ -63,6 +83,7 @@ pub struct Check {
     broken: Option<Broken>,
     checkpoints: usize,
     signed_to: u64,
+    foreign: Option<Foreign>,
 }
 
 impl Check {
@@ -78,6 +99,7 @@ impl Check {
             broken: None,
             checkpoints: 0,
             signed_to: 0,
+            foreign: None,
         };
         if range.last > 0 {
             check.verifier.end_anywhere();
@@ -100,10 +122,12 @@ impl Check {
         if self.range.last > 0 && sequence > self.range.last {
             return;
         }
-        let is_ours = trusted.contains(&checkpoint.public_key) && holds(checkpoint);
-        let expected = match is_ours {
-            true => self.verifier.expect(checkpoint.head),
-            false => Err(Broken {
+        let is_trusted = trusted.contains(&checkpoint.public_key);
+        let expected = match (holds(checkpoint), is_trusted) {
+            (true, true) => self.verifier.expect(checkpoint.head),
+            // Whoever lost a key has not broken the audit.
+            (true, false) => return self.hear(checkpoint),
+            (false, _) => Err(Broken {
                 sequence,
                 problem: Problem::CheckpointMismatch,
             }),
@@ -112,6 +136,15 @@ impl Check {
         self.signed_to = self.signed_to.max(sequence);
         if let Err(broken) = expected {
             self.found(broken);
+        }
+    }
+
+    fn hear(&mut self, checkpoint: &Checkpoint) {
+        let to = checkpoint.head.sequence;
+        self.verifier.hear(to);
+        if self.foreign.as_ref().is_none_or(|known| known.to < to) {
+            let key_id = checkpoint.key_id();
+            self.foreign = Some(Foreign { to, key_id });
         }
     }
 
@@ -208,6 +241,7 @@ impl Check {
             head: self.verifier.head(),
             checkpoints: self.checkpoints,
             signed_to: self.signed_to,
+            foreign: self.foreign.clone(),
         }
     }
 }

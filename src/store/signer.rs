@@ -3,7 +3,7 @@
 //! The key is a file of its own beside the store, made at the first start, readable by its owner only.
 //! Never leaves the process in any other way.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use ring::rand::SecureRandom;
@@ -16,6 +16,7 @@ use crate::gate::ids::UnixMillis;
 pub struct Signer {
     pair: Ed25519KeyPair,
     public_key: [u8; 32],
+    is_new: bool,
 }
 
 impl std::fmt::Debug for Signer {
@@ -29,33 +30,40 @@ impl Signer {
     /// Reads the key, making it if it is not there.
     ///
     /// # Errors
-    /// The file cannot be read or written, or holds no key.
+    /// The file cannot be read or written, holds no key, or others than its owner may read or change it.
     pub fn open(path: &Path) -> std::io::Result<Self> {
-        let seed = match std::fs::read_to_string(path) {
-            Ok(text) => parse_hex::<32>(text.trim()).ok_or_else(|| {
-                std::io::Error::other(format!("`{}` holds no key", path.display()))
-            })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => make(path)?,
-            Err(error) => return Err(error),
-        };
-        Self::of_seed(&seed).map_err(|()| std::io::Error::other("the key is refused"))
+        match read(path, check_mode)? {
+            Some(signer) => Ok(signer),
+            None => Ok(Self {
+                is_new: true,
+                ..Self::of_seed(&make(path)?)?
+            }),
+        }
     }
 
-    /// The public half of a key that is there. None: it is not.
+    /// The public half of a key that is there. None: it is not. Who else may read the file does not matter:
+    /// nothing is signed.
     ///
     /// # Errors
     /// The file cannot be read, or holds no key.
     pub fn public_key_in(path: &Path) -> std::io::Result<Option<[u8; 32]>> {
-        match path.try_exists()? {
-            true => Ok(Some(Self::open(path)?.public_key())),
-            false => Ok(None),
-        }
+        Ok(read(path, |_, _| Ok(()))?.map(|signer| signer.public_key))
     }
 
-    fn of_seed(seed: &[u8; 32]) -> Result<Self, ()> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(drop)?;
-        let public_key = pair.public_key().as_ref().try_into().map_err(drop)?;
-        Ok(Self { pair, public_key })
+    /// Whether [`open`](Self::open) made the key.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    fn of_seed(seed: &[u8; 32]) -> std::io::Result<Self> {
+        let refused = |_| std::io::Error::other("the key is refused");
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(refused)?;
+        let public_key = pair.public_key().as_ref().try_into();
+        Ok(Self {
+            public_key: public_key.map_err(|_| std::io::Error::other("the key is refused"))?,
+            pair,
+            is_new: false,
+        })
     }
 
     /// The public half.
@@ -86,6 +94,38 @@ pub fn holds(checkpoint: &Checkpoint) -> bool {
     UnparsedPublicKey::new(&ED25519, &checkpoint.public_key)
         .verify(&text, &checkpoint.signature)
         .is_ok()
+}
+
+/// The key that is there, if the file passes. None: there is no file.
+fn read(
+    path: &Path,
+    check: impl FnOnce(&Path, u32) -> std::io::Result<()>,
+) -> std::io::Result<Option<Signer>> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    check(path, file.metadata()?.permissions().mode())?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let seed = parse_hex::<32>(text.trim())
+        .ok_or_else(|| std::io::Error::other(format!("`{}` holds no key", path.display())))?;
+    Signer::of_seed(&seed).map(Some)
+}
+
+/// Whoever else can read the key can sign, and whoever can change it decides who signs.
+fn check_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(std::io::Error::other(format!(
+            "`{path}` has mode {mode:04o}, so others than its owner may read or change it; \
+             `chmod 600 {path}` mends that",
+            path = path.display(),
+            mode = mode & 0o7777
+        ))),
+    }
 }
 
 fn make(path: &Path) -> std::io::Result<[u8; 32]> {
@@ -133,6 +173,33 @@ mod tests {
         std::fs::write(&path, "half a key").unwrap();
         let refused = Signer::open(&path).unwrap_err().to_string();
         assert!(refused.contains("holds no key"), "{refused}");
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_is_refused_and_says_how_to_mend_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.key");
+        let made = Signer::open(&path).unwrap();
+        assert!(made.is_new());
+        for mode in [0o600, 0o400, 0o700] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert!(!Signer::open(&path).unwrap().is_new(), "{mode:o}");
+        }
+        for mode in [0o640, 0o644, 0o604, 0o620, 0o601] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let refused = Signer::open(&path).unwrap_err().to_string();
+            assert!(
+                refused.contains(&format!("has mode {mode:04o}")),
+                "{refused}"
+            );
+            assert!(refused.contains("`chmod 600 "), "{refused}");
+            // Who verifies needs its public half only.
+            let public_key = Signer::public_key_in(&path).unwrap();
+            assert_eq!(public_key, Some(made.public_key()));
+        }
+        let missing = dir.path().join("missing.key");
+        assert_eq!(Signer::public_key_in(&missing).unwrap(), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod command_line;
 mod dying;
+mod keys;
 mod reading;
 mod retained;
 

@@ -3,7 +3,7 @@
 //! Says which record is wrong first, and how. Never checks a signature: heads that are compared with
 //! must have been checked before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::chain::{GENESIS, Head, link};
 use crate::gate::result::Digest;
@@ -103,6 +103,8 @@ pub struct Verifier {
     checked: u64,
     /// Heads that were signed.
     signed: BTreeMap<u64, Digest>,
+    /// Records of which somebody signed a head who is not known here.
+    heard: BTreeSet<u64>,
 }
 
 impl Verifier {
@@ -143,6 +145,11 @@ impl Verifier {
                 problem: Problem::CheckpointMismatch,
             }),
         }
+    }
+
+    /// A head was signed with a key that nobody here knows. It shows nothing, and refutes nothing.
+    pub fn hear(&mut self, sequence: u64) {
+        self.heard.insert(sequence);
     }
 
     /// Takes the next record.
@@ -212,6 +219,7 @@ impl Verifier {
             Some(by) if is_signed || self.signed.range(by..).next().is_some() => Begin::Dropped,
             Some(_) => Begin::Unsigned,
             None if is_signed && self.is_cut => Begin::Dropped,
+            None if self.is_cut && self.heard.contains(&self.before.sequence) => Begin::Unsigned,
             None => Begin::Plain,
         }
     }
@@ -421,6 +429,11 @@ mod tests {
         let cut = Verifier::end_anywhere;
         assert_eq!(retained(0, &[3], cut), (Begin::Dropped, Ok(())));
         assert_eq!(retained(0, &[5], cut), (Begin::Plain, missing_from(1)));
+        let heard: fn(&mut Verifier) = |verifier| {
+            verifier.end_anywhere();
+            verifier.hear(3);
+        };
+        assert_eq!(retained(0, &[5], heard), (Begin::Unsigned, Ok(())));
         let part = Verifier::begin_anywhere;
         assert_eq!(retained(0, &[], part), (Begin::Plain, Ok(())));
         assert_eq!(retained(3, &[5], part), (Begin::Dropped, Ok(())));

@@ -349,15 +349,16 @@ fn signed_heads_must_be_ours_and_fit() {
     assert_eq!(report.broken, None);
     assert_eq!(report.signed_to, report.head.sequence);
     assert_eq!(report.checkpoints, 2);
-    // A key of somebody else's signs just the same.
+    // A key of somebody else's signs just the same: it shows nothing and refutes nothing.
     let other = Place::new();
     let foreign = signer(&other).sign(report.head, UnixMillis(1));
     let found = verify_with(&place.path(), std::slice::from_ref(&foreign), &trusted);
     let mismatch = Some((report.head.sequence, Problem::CheckpointMismatch));
-    assert_eq!(broken(&found), mismatch);
+    assert_eq!((broken(&found), found.signed_to), (None, report.signed_to));
+    assert!(found.untold().unwrap().contains(&foreign.key_id()));
     let both = [trusted[0], foreign.public_key];
     let found = verify_with(&place.path(), &[foreign], &both);
-    assert_eq!(found.broken, None);
+    assert_eq!((found.broken, found.untold()), (None, None));
     // A forged signature under the right key.
     let mut forged = signer(&place).sign(report.head, UnixMillis(1));
     forged.signature[0] ^= 1;

@@ -661,9 +661,10 @@ func (x *VerifyAuditRequest) GetCheckpoint() *AuditCheckpoint {
 // Sent by the sidecar.
 type VerifyAuditResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The chain is whole and fits every checkpoint.
+	// The chain is whole and fits every checkpoint. False without a `problem`: it
+	// cannot be told, because heads are signed with a key that is not trusted here.
 	Intact bool `protobuf:"varint,1,opt,name=intact,proto3" json:"intact,omitempty"`
-	// First record that is wrong or missing. Zero with `intact`.
+	// First record that is wrong or missing. Zero: none is known.
 	FirstBadSequence uint64 `protobuf:"varint,2,opt,name=first_bad_sequence,json=firstBadSequence,proto3" json:"first_bad_sequence,omitempty"`
 	// What is wrong there.
 	Problem AuditProblem `protobuf:"varint,3,opt,name=problem,proto3,enum=callgate.v1.AuditProblem" json:"problem,omitempty"`

@@ -2853,10 +2853,11 @@ pub struct VerifyAuditRequest {
 /// Sent by the sidecar.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct VerifyAuditResponse {
-    /// The chain is whole and fits every checkpoint.
+    /// The chain is whole and fits every checkpoint. False without a `problem`: it
+    /// cannot be told, because heads are signed with a key that is not trusted here.
     #[prost(bool, tag = "1")]
     pub intact: bool,
-    /// First record that is wrong or missing. Zero with `intact`.
+    /// First record that is wrong or missing. Zero: none is known.
     #[prost(uint64, tag = "2")]
     pub first_bad_sequence: u64,
     /// What is wrong there.

@@ -362,14 +362,15 @@ export const VerifyAuditRequestSchema: GenMessage<VerifyAuditRequest> = /*@__PUR
  */
 export type VerifyAuditResponse = Message<"callgate.v1.VerifyAuditResponse"> & {
   /**
-   * The chain is whole and fits every checkpoint.
+   * The chain is whole and fits every checkpoint. False without a `problem`: it
+   * cannot be told, because heads are signed with a key that is not trusted here.
    *
    * @generated from field: bool intact = 1;
    */
   intact: boolean;
 
   /**
-   * First record that is wrong or missing. Zero with `intact`.
+   * First record that is wrong or missing. Zero: none is known.
    *
    * @generated from field: uint64 first_bad_sequence = 2;
    */
