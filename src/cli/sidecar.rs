@@ -29,7 +29,7 @@ use crate::server::{
     Hooks, Info, Listener, Policy, Served, Services, SessionsApi, Tools, Turns, listen_tcp,
     listen_unix, socket_paths,
 };
-use crate::store::audit::AuditOptions;
+use crate::store::audit::{AuditOptions, open_outside};
 use crate::store::signer::Signer;
 use crate::store::{Restored, SharedStore, SqliteOptions, SqliteStore, TurnFilter};
 
@@ -280,6 +280,10 @@ fn audit_options(config: &Config) -> Result<AuditOptions, String> {
     let signer = signer.map_err(|error| format!("the audit's key: {error}"))?;
     let set = &config.audit;
     let file = Some(set.checkpoint_file.clone()).filter(|file| !file.as_os_str().is_empty());
+    if let Some(file) = &file {
+        let problem = |error| format!("`audit.checkpoint_file`: `{}`: {error}", file.display());
+        open_outside(file).map_err(problem)?;
+    }
     Ok(AuditOptions {
         enabled: set.enabled,
         segment_bytes_max: set.segment_bytes_max,

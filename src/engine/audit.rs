@@ -128,6 +128,11 @@ impl Engine {
         answer(self.store.sign_audit()).await
     }
 
+    /// Signed heads that could not be kept outside since the process began.
+    pub fn checkpoints_not_kept(&self) -> u64 {
+        self.store.checkpoints_not_kept()
+    }
+
     /// Signed heads up to that sequence, newest first.
     ///
     /// # Errors

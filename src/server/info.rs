@@ -149,6 +149,7 @@ impl ServerService for Info {
             caller_principal: caller
                 .map_or_else(String::new, |caller| caller.principal.to_string()),
             started_at_ms: self.started_at_ms,
+            checkpoints_not_kept: self.engine.checkpoints_not_kept(),
         }))
     }
 

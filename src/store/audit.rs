@@ -2,7 +2,8 @@
 //!
 //! The chain itself, and what a record says, is `gate::audit`. Never changes a record.
 
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,14 @@ impl Default for AuditOptions {
             signer: None,
         }
     }
+}
+
+/// Opens the file outside to which signed heads are appended, making it if it is not there.
+///
+/// # Errors
+/// It cannot be opened for writing.
+pub fn open_outside(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// Which records to read. One answer ends before it has looked at too many; then it says where to go on.

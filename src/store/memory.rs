@@ -327,6 +327,10 @@ impl Store for MemoryStore {
     }
 
     /// None: nothing is in segments.
+    fn checkpoints_not_kept(&self) -> u64 {
+        0
+    }
+
     fn forget_audit(&self, _written_before: UnixMillis) -> Answer<u64> {
         ready(Ok(0))
     }

@@ -162,6 +162,9 @@ pub trait Store: Send + Sync {
     /// Signs the audit's head, unless it is. Answers the last signed head; None: nothing was signed.
     fn sign_audit(&self) -> Answer<Option<Checkpoint>>;
 
+    /// Signed heads that could not be kept outside since the store was opened.
+    fn checkpoints_not_kept(&self) -> u64;
+
     /// Forgets whole segments of the audit that were over before that moment. Answers how many.
     fn forget_audit(&self, written_before: UnixMillis) -> Answer<u64>;
 

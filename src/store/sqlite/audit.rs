@@ -3,6 +3,8 @@
 //! The head moves only with a commit. Segments are what retention drops, whole. Never reads a record.
 
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,7 +14,7 @@ use crate::gate::audit::{Checkpoint, Head, drafts, segment_dropped};
 use crate::gate::ids::UnixMillis;
 use crate::gate::result::Digest;
 use crate::store::StoreError;
-use crate::store::audit::AuditOptions;
+use crate::store::audit::{AuditOptions, open_outside};
 
 /// Bytes from which a block takes no further record: what reading one record costs at most.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -25,6 +27,8 @@ pub(super) const FRAME_BYTES: usize = 4 + 32;
 #[derive(Debug)]
 pub(super) struct Audit {
     pub(super) options: AuditOptions,
+    /// Signed heads that could not be kept outside.
+    pub(super) not_kept: Arc<AtomicU64>,
     standing: Standing,
 }
 
@@ -72,6 +76,7 @@ impl Audit {
             .map_err(sql)?;
         Ok(Self {
             options,
+            not_kept: Arc::default(),
             standing: Standing {
                 head,
                 segment,
@@ -188,14 +193,9 @@ impl Audit {
         let Some(path) = &self.options.checkpoint_file else {
             return;
         };
-        let append = || {
-            let mut file = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path)?;
-            file.write_all(&[line.as_slice(), b"\n"].concat())
-        };
+        let append = || open_outside(path)?.write_all(&[line.as_slice(), b"\n"].concat());
         if let Err(error) = append() {
+            self.not_kept.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%error, path = %path.display(), "the checkpoint is not kept outside");
         }
     }

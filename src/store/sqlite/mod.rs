@@ -112,6 +112,7 @@ pub struct SqliteStore {
     available: watch::Receiver<bool>,
     counters: Arc<Counters>,
     audit_head: watch::Receiver<u64>,
+    checkpoints_not_kept: Arc<AtomicU64>,
     is_audited: bool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -143,6 +144,7 @@ impl SqliteStore {
         let is_audited = options.audit.enabled;
         let now = Clock::system().now_ms();
         let audit = audit::Audit::load(&connection, options.audit.clone(), now)?;
+        let checkpoints_not_kept = audit.not_kept.clone();
         let (audit_head, audit_head_for_readers) = watch::channel(audit.head().sequence);
         let reading = schema::open_reader(path, &options)?;
         let queue = Arc::new(Queue::new(Bounds {
@@ -179,6 +181,7 @@ impl SqliteStore {
             available: available_for_readers,
             counters,
             audit_head: audit_head_for_readers,
+            checkpoints_not_kept,
             is_audited,
             writer: Mutex::new(Some(writer)),
         };
@@ -297,6 +300,10 @@ impl Store for SqliteStore {
         let (reply, answer) = oneshot::channel();
         self.queue.push_job(Job::SignAudit(reply));
         answer
+    }
+
+    fn checkpoints_not_kept(&self) -> u64 {
+        self.checkpoints_not_kept.load(Ordering::Relaxed)
     }
 
     fn forget_audit(&self, written_before: UnixMillis) -> Answer<u64> {

@@ -147,9 +147,12 @@ type GetServerInfoResponse struct {
 	// The caller as the record names it.
 	CallerPrincipal string `protobuf:"bytes,14,opt,name=caller_principal,json=callerPrincipal,proto3" json:"caller_principal,omitempty"`
 	// When the process began.
-	StartedAtMs   uint64 `protobuf:"varint,15,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	StartedAtMs uint64 `protobuf:"varint,15,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"`
+	// Signed heads of the audit that could not be written to `audit.checkpoint_file`
+	// since the process began. More than zero: somebody should look.
+	CheckpointsNotKept uint64 `protobuf:"varint,16,opt,name=checkpoints_not_kept,json=checkpointsNotKept,proto3" json:"checkpoints_not_kept,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *GetServerInfoResponse) Reset() {
@@ -276,6 +279,13 @@ func (x *GetServerInfoResponse) GetCallerPrincipal() string {
 func (x *GetServerInfoResponse) GetStartedAtMs() uint64 {
 	if x != nil {
 		return x.StartedAtMs
+	}
+	return 0
+}
+
+func (x *GetServerInfoResponse) GetCheckpointsNotKept() uint64 {
+	if x != nil {
+		return x.CheckpointsNotKept
 	}
 	return 0
 }
@@ -441,7 +451,7 @@ var File_callgate_v1_server_service_proto protoreflect.FileDescriptor
 const file_callgate_v1_server_service_proto_rawDesc = "" +
 	"\n" +
 	" callgate/v1/server_service.proto\x12\vcallgate.v1\x1a\x18callgate/v1/errors.proto\x1a\x1acallgate/v1/provider.proto\x1a\x18callgate/v1/stream.proto\x1a\x17callgate/v1/types.proto\"\x16\n" +
-	"\x14GetServerInfoRequest\"\xfd\x04\n" +
+	"\x14GetServerInfoRequest\"\xaf\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x126\n" +
 	"\bprotocol\x18\x02 \x01(\v2\x1a.callgate.v1.ProtocolRangeR\bprotocol\x12\x1d\n" +
@@ -458,7 +468,8 @@ const file_callgate_v1_server_service_proto_rawDesc = "" +
 	"\rstream_limits\x18\f \x01(\v2\x19.callgate.v1.StreamLimitsR\fstreamLimits\x124\n" +
 	"\fcaller_roles\x18\r \x03(\x0e2\x11.callgate.v1.RoleR\vcallerRoles\x12)\n" +
 	"\x10caller_principal\x18\x0e \x01(\tR\x0fcallerPrincipal\x12\"\n" +
-	"\rstarted_at_ms\x18\x0f \x01(\x04R\vstartedAtMs\"_\n" +
+	"\rstarted_at_ms\x18\x0f \x01(\x04R\vstartedAtMs\x120\n" +
+	"\x14checkpoints_not_kept\x18\x10 \x01(\x04R\x12checkpointsNotKept\"_\n" +
 	"\x05Limit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\x12\x12\n" +

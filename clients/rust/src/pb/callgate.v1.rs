@@ -8952,6 +8952,10 @@ pub struct GetServerInfoResponse {
     /// When the process began.
     #[prost(uint64, tag = "15")]
     pub started_at_ms: u64,
+    /// Signed heads of the audit that could not be written to `audit.checkpoint_file`
+    /// since the process began. More than zero: somebody should look.
+    #[prost(uint64, tag = "16")]
+    pub checkpoints_not_kept: u64,
 }
 /// One limit that holds here.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -28,25 +28,25 @@ from . import stream_pb2 as callgate_dot_v1_dot_stream__pb2
 from . import types_pb2 as callgate_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n callgate/v1/server_service.proto\x12\x0b\x63\x61llgate.v1\x1a\x18\x63\x61llgate/v1/errors.proto\x1a\x1a\x63\x61llgate/v1/provider.proto\x1a\x18\x63\x61llgate/v1/stream.proto\x1a\x17\x63\x61llgate/v1/types.proto\"\x16\n\x14GetServerInfoRequest\"\xeb\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12,\n\x08protocol\x18\x02 \x01(\x0b\x32\x1a.callgate.v1.ProtocolRange\x12\x12\n\nprocess_id\x18\x03 \x01(\t\x12\'\n\x05state\x18\x05 \x01(\x0e\x32\x18.callgate.v1.ServerState\x12\r\n\x05store\x18\x06 \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x07 \x03(\t\x12,\n\x08\x64ialects\x18\x08 \x03(\x0e\x32\x1a.callgate.v1.SchemaDialect\x12,\n\x07\x66ormats\x18\t \x03(\x0e\x32\x1b.callgate.v1.ProviderFormat\x12\"\n\x06limits\x18\n \x03(\x0b\x32\x12.callgate.v1.Limit\x12)\n\x06timing\x18\x0b \x01(\x0b\x32\x19.callgate.v1.StreamTiming\x12\x30\n\rstream_limits\x18\x0c \x01(\x0b\x32\x19.callgate.v1.StreamLimits\x12\'\n\x0c\x63\x61ller_roles\x18\r \x03(\x0e\x32\x11.callgate.v1.Role\x12\x18\n\x10\x63\x61ller_principal\x18\x0e \x01(\t\x12\x15\n\rstarted_at_ms\x18\x0f \x01(\x04\"C\n\x05Limit\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x0f\n\x07\x63\x65iling\x18\x04 \x01(\x04\"7\n\x11StartDrainRequest\x12\x15\n\x08\x64rain_ms\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x0b\n\t_drain_ms\"\x14\n\x12StartDrainResponse*\x84\x01\n\x0bServerState\x12\x1c\n\x18SERVER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14SERVER_STATE_SERVING\x10\x01\x12\x19\n\x15SERVER_STATE_DRAINING\x10\x02\x12\"\n\x1eSERVER_STATE_STORE_UNAVAILABLE\x10\x03\x32\xb6\x01\n\rServerService\x12V\n\rGetServerInfo\x12!.callgate.v1.GetServerInfoRequest\x1a\".callgate.v1.GetServerInfoResponse\x12M\n\nStartDrain\x12\x1e.callgate.v1.StartDrainRequest\x1a\x1f.callgate.v1.StartDrainResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n callgate/v1/server_service.proto\x12\x0b\x63\x61llgate.v1\x1a\x18\x63\x61llgate/v1/errors.proto\x1a\x1a\x63\x61llgate/v1/provider.proto\x1a\x18\x63\x61llgate/v1/stream.proto\x1a\x17\x63\x61llgate/v1/types.proto\"\x16\n\x14GetServerInfoRequest\"\x89\x04\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12,\n\x08protocol\x18\x02 \x01(\x0b\x32\x1a.callgate.v1.ProtocolRange\x12\x12\n\nprocess_id\x18\x03 \x01(\t\x12\'\n\x05state\x18\x05 \x01(\x0e\x32\x18.callgate.v1.ServerState\x12\r\n\x05store\x18\x06 \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x07 \x03(\t\x12,\n\x08\x64ialects\x18\x08 \x03(\x0e\x32\x1a.callgate.v1.SchemaDialect\x12,\n\x07\x66ormats\x18\t \x03(\x0e\x32\x1b.callgate.v1.ProviderFormat\x12\"\n\x06limits\x18\n \x03(\x0b\x32\x12.callgate.v1.Limit\x12)\n\x06timing\x18\x0b \x01(\x0b\x32\x19.callgate.v1.StreamTiming\x12\x30\n\rstream_limits\x18\x0c \x01(\x0b\x32\x19.callgate.v1.StreamLimits\x12\'\n\x0c\x63\x61ller_roles\x18\r \x03(\x0e\x32\x11.callgate.v1.Role\x12\x18\n\x10\x63\x61ller_principal\x18\x0e \x01(\t\x12\x15\n\rstarted_at_ms\x18\x0f \x01(\x04\x12\x1c\n\x14\x63heckpoints_not_kept\x18\x10 \x01(\x04\"C\n\x05Limit\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x0f\n\x07\x63\x65iling\x18\x04 \x01(\x04\"7\n\x11StartDrainRequest\x12\x15\n\x08\x64rain_ms\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x0b\n\t_drain_ms\"\x14\n\x12StartDrainResponse*\x84\x01\n\x0bServerState\x12\x1c\n\x18SERVER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14SERVER_STATE_SERVING\x10\x01\x12\x19\n\x15SERVER_STATE_DRAINING\x10\x02\x12\"\n\x1eSERVER_STATE_STORE_UNAVAILABLE\x10\x03\x32\xb6\x01\n\rServerService\x12V\n\rGetServerInfo\x12!.callgate.v1.GetServerInfoRequest\x1a\".callgate.v1.GetServerInfoResponse\x12M\n\nStartDrain\x12\x1e.callgate.v1.StartDrainRequest\x1a\x1f.callgate.v1.StartDrainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'callgate.v1.server_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SERVERSTATE']._serialized_start=821
-  _globals['_SERVERSTATE']._serialized_end=953
+  _globals['_SERVERSTATE']._serialized_start=851
+  _globals['_SERVERSTATE']._serialized_end=983
   _globals['_GETSERVERINFOREQUEST']._serialized_start=154
   _globals['_GETSERVERINFOREQUEST']._serialized_end=176
   _globals['_GETSERVERINFORESPONSE']._serialized_start=179
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=670
-  _globals['_LIMIT']._serialized_start=672
-  _globals['_LIMIT']._serialized_end=739
-  _globals['_STARTDRAINREQUEST']._serialized_start=741
-  _globals['_STARTDRAINREQUEST']._serialized_end=796
-  _globals['_STARTDRAINRESPONSE']._serialized_start=798
-  _globals['_STARTDRAINRESPONSE']._serialized_end=818
-  _globals['_SERVERSERVICE']._serialized_start=956
-  _globals['_SERVERSERVICE']._serialized_end=1138
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=700
+  _globals['_LIMIT']._serialized_start=702
+  _globals['_LIMIT']._serialized_end=769
+  _globals['_STARTDRAINREQUEST']._serialized_start=771
+  _globals['_STARTDRAINREQUEST']._serialized_end=826
+  _globals['_STARTDRAINRESPONSE']._serialized_start=828
+  _globals['_STARTDRAINRESPONSE']._serialized_end=848
+  _globals['_SERVERSERVICE']._serialized_start=986
+  _globals['_SERVERSERVICE']._serialized_end=1168
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ class GetServerInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetServerInfoResponse(_message.Message):
-    __slots__ = ("version", "protocol", "process_id", "state", "store", "features", "dialects", "formats", "limits", "timing", "stream_limits", "caller_roles", "caller_principal", "started_at_ms")
+    __slots__ = ("version", "protocol", "process_id", "state", "store", "features", "dialects", "formats", "limits", "timing", "stream_limits", "caller_roles", "caller_principal", "started_at_ms", "checkpoints_not_kept")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,7 @@ class GetServerInfoResponse(_message.Message):
     CALLER_ROLES_FIELD_NUMBER: _ClassVar[int]
     CALLER_PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_NOT_KEPT_FIELD_NUMBER: _ClassVar[int]
     version: str
     protocol: _errors_pb2.ProtocolRange
     process_id: str
@@ -55,7 +56,8 @@ class GetServerInfoResponse(_message.Message):
     caller_roles: _containers.RepeatedScalarFieldContainer[_types_pb2.Role]
     caller_principal: str
     started_at_ms: int
-    def __init__(self, version: _Optional[str] = ..., protocol: _Optional[_Union[_errors_pb2.ProtocolRange, _Mapping]] = ..., process_id: _Optional[str] = ..., state: _Optional[_Union[ServerState, str]] = ..., store: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., dialects: _Optional[_Iterable[_Union[_types_pb2.SchemaDialect, str]]] = ..., formats: _Optional[_Iterable[_Union[_provider_pb2.ProviderFormat, str]]] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., timing: _Optional[_Union[_stream_pb2.StreamTiming, _Mapping]] = ..., stream_limits: _Optional[_Union[_stream_pb2.StreamLimits, _Mapping]] = ..., caller_roles: _Optional[_Iterable[_Union[_types_pb2.Role, str]]] = ..., caller_principal: _Optional[str] = ..., started_at_ms: _Optional[int] = ...) -> None: ...
+    checkpoints_not_kept: int
+    def __init__(self, version: _Optional[str] = ..., protocol: _Optional[_Union[_errors_pb2.ProtocolRange, _Mapping]] = ..., process_id: _Optional[str] = ..., state: _Optional[_Union[ServerState, str]] = ..., store: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., dialects: _Optional[_Iterable[_Union[_types_pb2.SchemaDialect, str]]] = ..., formats: _Optional[_Iterable[_Union[_provider_pb2.ProviderFormat, str]]] = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ..., timing: _Optional[_Union[_stream_pb2.StreamTiming, _Mapping]] = ..., stream_limits: _Optional[_Union[_stream_pb2.StreamLimits, _Mapping]] = ..., caller_roles: _Optional[_Iterable[_Union[_types_pb2.Role, str]]] = ..., caller_principal: _Optional[str] = ..., started_at_ms: _Optional[int] = ..., checkpoints_not_kept: _Optional[int] = ...) -> None: ...
 
 class Limit(_message.Message):
     __slots__ = ("name", "value", "unit", "ceiling")
