@@ -336,7 +336,8 @@ fn size_bytes(result: &ToolResult) -> usize {
     contents + result.structured.len()
 }
 
-fn find_problem(result: &ToolResult, limits: &Limits) -> Option<String> {
+/// Why a result is no good, whatever its size. None: it is.
+pub(super) fn find_problem(result: &ToolResult, limits: &Limits) -> Option<String> {
     if result.contents.len() as u64 > limits.result_parts_max {
         return Some(format!("more than {} parts", limits.result_parts_max));
     }

@@ -2,6 +2,7 @@
 //!
 //! What their words do inside a turn is the turn machine's tests' business.
 
+mod answers;
 mod built_in;
 mod everywhere;
 mod limits;

@@ -1,7 +1,7 @@
 //! The serial fold of one call's hooks after its executor answered.
 //!
-//! A rewritten result flows on to the next hook and passes the limits again; the first STOP or ABORT
-//! ends the chain. A hook that fails leaves the result as it was, unless it is there to hold results
+//! A rewritten result flows on to the next hook and passes the limits again, as a tool's own would; the
+//! first STOP or ABORT ends the chain. A hook that fails, or whose result is no good, leaves the result as it was, unless it is there to hold results
 //! back. Never turns an error into success.
 
 use super::hook::Hook;
@@ -9,7 +9,7 @@ use super::verdict::{AfterAction, AfterVerdict, HookFailure, INJECTED_MAX};
 use super::words::{HookText, HookWords, Injected, cut_words};
 use crate::gate::ids::{HookId, ToolName};
 use crate::gate::limits::Limits;
-use crate::gate::result::{Settled, settle};
+use crate::gate::result::{Settled, find_problem, settle};
 
 /// One call's result on its way through the hooks.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +54,8 @@ impl AfterChain {
         tool: &ToolName,
         limits: &Limits,
     ) -> AfterFold {
-        if let Some(problem) = self.find_problem(&verdict) {
-            let failure = HookFailure::nonsense(problem);
+        if let Some(problem) = self.find_problem(&verdict, limits) {
+            let failure = HookFailure::nonsense(&problem);
             return AfterFold::Failed(failure);
         }
         if verdict.action == AfterAction::Abort {
@@ -86,13 +86,18 @@ impl AfterChain {
         AfterFold::Done
     }
 
-    fn find_problem(&self, verdict: &AfterVerdict) -> Option<&'static str> {
+    /// A result that is no good is the hook's failure; one that is too large is treated as a tool's own.
+    fn find_problem(&self, verdict: &AfterVerdict, limits: &Limits) -> Option<String> {
         if verdict.injected.len() > INJECTED_MAX {
-            return Some("more messages than one hook may inject");
+            return Some("more messages than one hook may inject".to_owned());
         }
         let modified = verdict.modified.as_ref()?;
-        let flips = self.result.result.is_error && !modified.is_error;
-        flips.then_some("it turns an error into success")
+        if self.result.result.is_error && !modified.is_error {
+            return Some("it turns an error into success".to_owned());
+        }
+        let counts = verdict.action != AfterAction::Abort;
+        let problem = counts.then(|| find_problem(modified, limits)).flatten()?;
+        Some(format!("its result is no good: {problem}"))
     }
 
     fn add_words(
@@ -177,6 +182,61 @@ mod tests {
         assert_eq!(chain.result.cut_from_bytes, Some(13));
         let expected = [Content::Text("much too".to_owned())];
         assert_eq!(chain.result.result.contents, expected);
+    }
+
+    #[test]
+    fn a_result_that_is_no_good_is_the_hooks_failure_and_leaves_the_one_before() {
+        let json = |text: &'static [u8]| bytes::Bytes::from_static(text);
+        let broken = [
+            ToolResult {
+                contents: vec![Content::Json(json(b"{"))],
+                ..ToolResult::default()
+            },
+            ToolResult {
+                structured: json(b" "),
+                ..result("fine", false)
+            },
+            ToolResult {
+                metadata: json(b"[1,]"),
+                ..result("fine", false)
+            },
+            ToolResult {
+                contents: vec![Content::Text(String::new()); 65],
+                ..ToolResult::default()
+            },
+        ];
+        for modified in broken {
+            let verdict = AfterVerdict {
+                modified: Some(modified),
+                context: "told".to_owned(),
+                suppress: true,
+                ..AfterVerdict::default()
+            };
+            let mut kept = chain(false);
+            let before = kept.clone();
+            let fold = take(&mut kept, verdict.clone());
+            assert!(matches!(fold, AfterFold::Failed(_)), "{fold:?}");
+            assert_eq!(kept, before);
+            // What ends the run ends it, whatever else it says.
+            let aborts = AfterVerdict {
+                action: AfterAction::Abort,
+                ..verdict
+            };
+            let fold = take(&mut kept, aborts);
+            assert!(matches!(fold, AfterFold::Aborted(_)), "{fold:?}");
+        }
+        // One that is too large and cannot be cut is no hook's failure: it is refused as a tool's is.
+        let mut refused = chain(false);
+        let verdict = AfterVerdict {
+            modified: Some(ToolResult {
+                structured: json(b"\"12345678\""),
+                ..ToolResult::default()
+            }),
+            ..AfterVerdict::default()
+        };
+        assert_eq!(take(&mut refused, verdict), AfterFold::Next);
+        let error = refused.result.result.error.unwrap();
+        assert_eq!(error.code, "result_too_large");
     }
 
     #[test]

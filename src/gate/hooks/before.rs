@@ -87,7 +87,7 @@ impl Heard {
 
     /// Takes one hook's word in.
     pub fn take(&mut self, hook: &Hook, verdict: BeforeVerdict) -> Fold {
-        let rewrites = !verdict.modified.is_empty() && verdict.action < BeforeAction::Deny;
+        let rewrites = verdict.rewrites();
         self.note(hook, RunStatus::Answered, verdict.action, rewrites);
         if rewrites {
             self.arguments = Some(verdict.modified);

@@ -48,6 +48,23 @@ pub struct BeforeVerdict {
     pub synthetic: Option<ToolResult>,
 }
 
+impl BeforeVerdict {
+    /// Whether it puts new arguments in the place of the call's.
+    #[must_use]
+    pub fn rewrites(&self) -> bool {
+        !self.modified.is_empty() && self.action < BeforeAction::Deny
+    }
+
+    /// Why it does not count. None: it does.
+    ///
+    /// Blank arguments of a model stand for `{}`; a hook that means that says so.
+    #[must_use]
+    pub fn find_problem(&self) -> Option<&'static str> {
+        let is_blank = self.modified.iter().all(u8::is_ascii_whitespace);
+        (self.rewrites() && is_blank).then_some("its new arguments are blank, which is no JSON")
+    }
+}
+
 /// What a hook decides after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AfterAction {

@@ -239,7 +239,10 @@ impl TurnMachine {
         view: &View<'_>,
     ) {
         let answer = match answer {
-            HookAnswer::Before(verdict) => Ok(*verdict),
+            HookAnswer::Before(verdict) => match verdict.find_problem() {
+                None => Ok(*verdict),
+                Some(problem) => Err(HookFailure::nonsense(problem)),
+            },
             HookAnswer::Failed(failure) => Err(failure),
             HookAnswer::After(_) | HookAnswer::Approval(_) | HookAnswer::Diagnosis(_) => Err(
                 HookFailure::nonsense("it answered another question than it was asked"),

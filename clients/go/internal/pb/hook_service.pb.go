@@ -2322,7 +2322,7 @@ type BeforeVerdict struct {
 	Action BeforeAction `protobuf:"varint,1,opt,name=action,proto3,enum=callgate.v1.BeforeAction" json:"action,omitempty"`
 	// The whole new arguments, with PROCEED, ALLOW, ASK, DEFER; ignored otherwise.
 	// Checked again: failing, the call ends with `hook_modified_args_invalid`.
-	// Empty: unchanged. For no arguments send `{}`.
+	// Empty: unchanged. For no arguments send `{}`; only white space is nonsense.
 	ModifiedArgsJson []byte `protobuf:"bytes,2,opt,name=modified_args_json,json=modifiedArgsJson,proto3" json:"modified_args_json,omitempty"`
 	// For the conversation, with all but ABORT. At most 10 000 characters, then cut.
 	// Empty: none.
@@ -2426,7 +2426,9 @@ type AfterVerdict struct {
 	// What it decides.
 	Action AfterAction `protobuf:"varint,1,opt,name=action,proto3,enum=callgate.v1.AfterAction" json:"action,omitempty"`
 	// In place of the result, with PROCEED and STOP. Id and tool stay. It cannot turn
-	// an error into success: `hook_failed`. Absent: unchanged.
+	// an error into success: `hook_failed`; so is one that would be
+	// `result_invalid` of a tool. One that is too large is cut or refused as a
+	// tool's own. Absent: unchanged.
 	ModifiedResult *ToolResult `protobuf:"bytes,2,opt,name=modified_result,json=modifiedResult,proto3" json:"modified_result,omitempty"`
 	// For the conversation, after all results of the batch. At most 16. Dropped with
 	// ABORT. `hook_id` and `call_id` are set by the sidecar.

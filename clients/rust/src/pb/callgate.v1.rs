@@ -3808,7 +3808,7 @@ pub struct BeforeVerdict {
     pub action: i32,
     /// The whole new arguments, with PROCEED, ALLOW, ASK, DEFER; ignored otherwise.
     /// Checked again: failing, the call ends with `hook_modified_args_invalid`.
-    /// Empty: unchanged. For no arguments send `{}`.
+    /// Empty: unchanged. For no arguments send `{}`; only white space is nonsense.
     #[prost(bytes = "bytes", tag = "2")]
     pub modified_args_json: ::prost::bytes::Bytes,
     /// For the conversation, with all but ABORT. At most 10 000 characters, then cut.
@@ -3837,7 +3837,9 @@ pub struct AfterVerdict {
     #[prost(enumeration = "AfterAction", tag = "1")]
     pub action: i32,
     /// In place of the result, with PROCEED and STOP. Id and tool stay. It cannot turn
-    /// an error into success: `hook_failed`. Absent: unchanged.
+    /// an error into success: `hook_failed`; so is one that would be
+    /// `result_invalid` of a tool. One that is too large is cut or refused as a
+    /// tool's own. Absent: unchanged.
     #[prost(message, optional, tag = "2")]
     pub modified_result: ::core::option::Option<ToolResult>,
     /// For the conversation, after all results of the batch. At most 16. Dropped with

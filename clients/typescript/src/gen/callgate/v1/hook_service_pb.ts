@@ -1081,7 +1081,7 @@ export type BeforeVerdict = Message<"callgate.v1.BeforeVerdict"> & {
   /**
    * The whole new arguments, with PROCEED, ALLOW, ASK, DEFER; ignored otherwise.
    * Checked again: failing, the call ends with `hook_modified_args_invalid`.
-   * Empty: unchanged. For no arguments send `{}`.
+   * Empty: unchanged. For no arguments send `{}`; only white space is nonsense.
    *
    * @generated from field: bytes modified_args_json = 2;
    */
@@ -1148,7 +1148,9 @@ export type AfterVerdict = Message<"callgate.v1.AfterVerdict"> & {
 
   /**
    * In place of the result, with PROCEED and STOP. Id and tool stay. It cannot turn
-   * an error into success: `hook_failed`. Absent: unchanged.
+   * an error into success: `hook_failed`; so is one that would be
+   * `result_invalid` of a tool. One that is too large is cut or refused as a
+   * tool's own. Absent: unchanged.
    *
    * @generated from field: callgate.v1.ToolResult modified_result = 2;
    */
