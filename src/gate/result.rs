@@ -14,6 +14,9 @@ use super::json::{Document, JsonLimits};
 use super::limits::Limits;
 use super::refusal::{CallError, ErrorLayer, Refusal, is_executor_code};
 
+/// The code of an error that a tool gave no code of its own.
+pub(super) const UNNAMED_ERROR: &str = "tool_execution_failed";
+
 /// One piece of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
@@ -386,7 +389,7 @@ fn settle_error(result: &mut ToolResult, limits: &Limits) {
     });
     error.layer = ErrorLayer::Tool;
     if !is_executor_code(&error.code) {
-        error.code = Cow::Borrowed("tool_execution_failed");
+        error.code = Cow::Borrowed(UNNAMED_ERROR);
     }
     if error.message_for_model.is_empty() {
         error.message_for_model = match first_text(&result.contents) {

@@ -28,7 +28,7 @@ use crate::gate::json::Document;
 use crate::gate::permission::Mode;
 use crate::gate::record::Record;
 use crate::gate::refusal::Refusal;
-use crate::gate::result::{CallOutcome, Digest, NotExecuted, settle};
+use crate::gate::result::{CallOutcome, Digest, NotExecuted, UNNAMED_ERROR, settle};
 
 /// One question to a hook, by which its answer is known. Counts the questions of a turn in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -332,17 +332,21 @@ impl TurnMachine {
             self.end(position, now, end.with_detail(denial.detail));
             return;
         };
-        let has_error = synthetic.error.is_some();
-        let end = End::answered_by_hook(settle(&name, synthetic, view.limits));
+        let is_unnamed = synthetic.is_error && synthetic.error.is_none();
+        let settled = settle(&name, synthetic, view.limits);
+        let error = settled.result.error.as_ref();
+        // What cannot be taken says that itself.
+        let is_unnamed = is_unnamed && error.is_some_and(|error| error.code == UNNAMED_ERROR);
+        let end = End::answered_by_hook(settled);
         if end.outcome() == CallOutcome::Success {
             self.pass_through(position);
             self.end(position, now, end);
             return;
         }
-        let end = match has_error {
-            true => end,
+        let end = match is_unnamed {
             // It says that it is an error and not which.
-            false => end.with_error(refusal),
+            true => end.with_error(refusal),
+            false => end,
         };
         self.end(position, now, end);
     }

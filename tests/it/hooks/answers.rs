@@ -129,3 +129,83 @@ async fn a_broken_result_of_a_hook_is_its_failure_and_not_the_tools() {
         hook.leave().await;
     }
 }
+
+fn picture(bytes: usize) -> pb::ToolResult {
+    pb::ToolResult {
+        contents: vec![pb::ContentPart {
+            content: Some(pb::content_part::Content::Image(pb::Media {
+                data: vec![0; bytes - "image/png".len()].into(),
+                mime_type: "image/png".to_owned(),
+            })),
+        }],
+        ..pb::ToolResult::default()
+    }
+}
+
+/// What is told of a result, but for what differs from call to call.
+fn told(result: &pb::CallResult) -> (String, bool, Option<u64>, Vec<pb::ContentPart>) {
+    let code = result.error.as_ref().map(|error| error.code.clone());
+    (
+        code.unwrap_or_default(),
+        result.truncated,
+        result.original_bytes,
+        result.contents.clone(),
+    )
+}
+
+#[tokio::test]
+async fn a_result_of_a_hook_may_be_as_large_as_a_tools_and_no_larger() {
+    let setup = Setup::default().set("limits.result_bytes_max", 1_000);
+    let (sidecar, mut executor, orchestrator) = set_up(setup, [tools::echo()]).await;
+    let cases = [
+        (text_result(&"x".repeat(1_000)), "", None),
+        (text_result(&"x".repeat(1_001)), "", Some(1_001)),
+        (picture(1_000), "", None),
+        (picture(1_001), "result_too_large", None),
+    ];
+    for (number, (result, code, cut_from)) in cases.into_iter().enumerate() {
+        let mut events = orchestrator.run(echoing(&format!("own{number}"))).await;
+        let work = executor.work().await;
+        executor.answer(&work.execution, result.clone()).await;
+        let completed = events.completed().await;
+        let own = told(result_of(&completed, "c"));
+        assert_eq!((own.0.as_str(), own.2), (code, cut_from));
+        // In the tool's place after the call, and before it.
+        let after = registration("after", &[AfterToolCall]);
+        let mut hook = HookProcess::join(&sidecar, hello("i", [after])).await;
+        let mut events = orchestrator.run(echoing(&format!("after{number}"))).await;
+        let work = executor.work().await;
+        executor.answer_text(&work, "raw").await;
+        let asked = hook.asked().await;
+        hook.answer(&asked, replaced(result.clone())).await;
+        let completed = events.completed().await;
+        assert_eq!(told(result_of(&completed, "c")), own);
+        hook.leave().await;
+        let first = registration("before", &[BeforeToolCall]);
+        let mut hook = HookProcess::join(&sidecar, hello("i", [first])).await;
+        let mut events = orchestrator.run(echoing(&format!("before{number}"))).await;
+        let verdict = pb::BeforeVerdict {
+            synthetic_result: Some(result),
+            ..before(Deny)
+        };
+        hook.says(verdict).await;
+        let completed = events.completed().await;
+        assert_eq!(told(result_of(&completed, "c")), own);
+        hook.leave().await;
+    }
+    // An error without a name is the denial's, unless it is too large.
+    let first = registration("before", &[BeforeToolCall]);
+    let mut hook = HookProcess::join(&sidecar, hello("i", [first])).await;
+    for (bytes, code) in [(1_000, "tool_denied_by_hook"), (1_001, "result_too_large")] {
+        let mut events = orchestrator.run(echoing(&format!("error{bytes}"))).await;
+        let verdict = pb::BeforeVerdict {
+            synthetic_result: Some(pb::ToolResult {
+                is_error: true,
+                ..picture(bytes)
+            }),
+            ..before(Deny)
+        };
+        hook.says(verdict).await;
+        assert_eq!(code_of(&events.completed().await, "c"), code);
+    }
+}
