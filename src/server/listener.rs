@@ -23,7 +23,7 @@ use tonic::service::Routes;
 use tower::ServiceExt;
 
 use super::access::{Caller, Door, Gatekeeper, Refused};
-use super::message_size::Measured;
+use super::message_size::{Measured, read_bytes_max};
 use crate::base::tasks::Tasks;
 use crate::config::ServerConfig;
 use crate::engine::Engine;
@@ -312,7 +312,7 @@ impl Served {
             .headers()
             .get("grpc-timeout")
             .and_then(|value| parse_timeout(value.to_str().ok()?));
-        let bytes_max = self.limits.message_bytes_max;
+        let bytes_max = read_bytes_max(request.uri().path(), self.limits.message_bytes_max);
         let request = request.map(|body| Measured::new(body, bytes_max));
         let call = self.routes.clone().oneshot(request);
         let Some(timeout) = timeout else {

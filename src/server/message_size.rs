@@ -16,6 +16,25 @@ use super::status::Failure;
 /// Bytes before each message: whether it is compressed, then its length, the highest byte first.
 const PREFIX_BYTES: u8 = 5;
 
+/// The stream on which one answer that is too large is to cost its own question only.
+const HOOK_STREAM: &str = "/callgate.v1.HookService/ConnectHook";
+/// How many times as large one of its messages may be before the stream itself ends.
+const HOOK_STREAM_FACTOR: u64 = 4;
+
+/// Largest message that is read on the stream of a hook process. Of a larger one nothing is read, and so
+/// nothing behind it either.
+pub(super) fn hook_stream_bytes_max(message_bytes_max: u64) -> u64 {
+    message_bytes_max.saturating_mul(HOOK_STREAM_FACTOR)
+}
+
+/// Largest message that is read on that path.
+pub(super) fn read_bytes_max(path: &str, message_bytes_max: u64) -> u64 {
+    match path == HOOK_STREAM {
+        true => hook_stream_bytes_max(message_bytes_max),
+        false => message_bytes_max,
+    }
+}
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A message is larger than the sidecar takes.
@@ -131,7 +150,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::Measured;
+    use super::{Measured, read_bytes_max};
 
     /// The messages, each behind its prefix.
     fn framed(lengths: &[usize]) -> Vec<u8> {
@@ -143,6 +162,20 @@ mod tests {
             bytes.extend(std::iter::repeat_n(0xff, *length));
         }
         bytes
+    }
+
+    #[test]
+    fn only_the_stream_of_hooks_reads_more_than_the_limit() {
+        assert_eq!(
+            read_bytes_max("/callgate.v1.HookService/ConnectHook", 10),
+            40
+        );
+        for path in [
+            "/callgate.v1.HookService/ListHooks",
+            "/callgate.v1.ExecutorService/Connect",
+        ] {
+            assert_eq!(read_bytes_max(path, 10), 10, "{path}");
+        }
     }
 
     #[test]

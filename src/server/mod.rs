@@ -25,6 +25,7 @@ mod turns;
 mod watch;
 mod words;
 
+use message_size::hook_stream_bytes_max;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::server::HealthReporter;
 
@@ -104,30 +105,33 @@ impl Services {
     /// # Errors
     /// The descriptors cannot be read: the build is broken.
     pub fn into_routes(self, config: &Config) -> Result<(Routes, HealthReporter), String> {
-        let taken = usize::try_from(config.limits.message_bytes_max).unwrap_or(usize::MAX);
+        let taken = config.limits.message_bytes_max;
+        let [taken, of_hooks] = [taken, hook_stream_bytes_max(taken)]
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let (health, health_service) = tonic_health::server::health_reporter();
         let mut routes = RoutesBuilder::default();
         macro_rules! add {
-            ($($service:expr),*) => {$(
+            ($taken:expr; $($service:expr),*) => {$(
                 routes.add_service(
                     $service
-                        .max_decoding_message_size(taken)
+                        .max_decoding_message_size($taken)
                         .max_encoding_message_size(ENCODED_BYTES_MAX),
                 );
             )*};
         }
         add!(
+            taken;
             TurnServiceServer::new(self.turns),
             ExecutorServiceServer::new(self.executors),
             RegistryServiceServer::new(self.tools),
             ApprovalServiceServer::new(self.approvals),
             SessionServiceServer::new(self.sessions),
             EventServiceServer::new(self.happenings),
-            HookServiceServer::new(self.hooks),
             PolicyServiceServer::new(self.policy),
             AuditServiceServer::new(self.audit),
             ServerServiceServer::new(self.info)
         );
+        add!(of_hooks; HookServiceServer::new(self.hooks));
         routes.add_service(health_service);
         if config.server.reflection {
             let reflection = tonic_reflection::server::Builder::configure()

@@ -24,6 +24,7 @@ use crate::gate::limits::Limits;
 use crate::pb::v1 as pb;
 use pb::connect_hook_request::Body as Heard;
 use pb::connect_hook_response::Body as Said;
+use pb::hook_verdict::Verdict;
 
 /// The protocol number that this sidecar speaks.
 const PROTOCOL: u32 = 1;
@@ -69,6 +70,8 @@ impl HookSessions {
         let lanes = Arc::new(HookLanes::default());
         let out = lanes.stream();
         let sessions = self.clone();
+        let allowed = self.limits.message_bytes_max;
+        let inbound = inbound.map(move |message| message.and_then(|read| within(read, allowed)));
         self.tasks.spawn("hook stream", async move {
             sessions.run(Box::pin(inbound), lanes).await;
         });
@@ -305,6 +308,24 @@ impl HookSessions {
 struct Pings {
     nonce: u32,
     unanswered: u32,
+}
+
+/// A message of at most that size. An answer that is larger is a failure for its own question only; anything
+/// else that is larger ends the stream.
+fn within(
+    mut message: pb::ConnectHookRequest,
+    allowed: u64,
+) -> Result<pb::ConnectHookRequest, Broken> {
+    let actual = message.encoded_len() as u64;
+    if actual <= allowed {
+        return Ok(message);
+    }
+    let Some(Heard::Verdict(verdict)) = &mut message.body else {
+        return Err(Broken::TooLarge { allowed, actual });
+    };
+    let problem = format!("its answer has {actual} bytes, {allowed} are allowed");
+    verdict.verdict = Some(Verdict::Failure(pb::HookFailure { message: problem }));
+    Ok(message)
 }
 
 /// Takes one message. Whatever it is, the stream goes on unless the peer does this too often.

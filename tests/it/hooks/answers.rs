@@ -3,13 +3,15 @@
 use callgate_client::pb::v1 as pb;
 use pb::BeforeAction::{Ask, Deny, Proceed};
 use pb::HookPoint::{AfterToolCall, BeforeToolCall};
+use pb::connect_hook_request::Body as Word;
 use pb::hook_verdict::Verdict;
+use prost::Message;
 
 use crate::support::executor::text_result;
 use crate::support::hook::{HookProcess, before, hello, registration};
 use crate::support::orchestrator::{call, code_of, result_of, text_of, turn};
 use crate::support::sidecar::Setup;
-use crate::support::{set_up, tools};
+use crate::support::{failure, set_up, tools};
 
 /// One call in a run of its own: several of them are no loop.
 fn echoing(id: &str) -> pb::RunTurnRequest {
@@ -208,4 +210,92 @@ async fn a_result_of_a_hook_may_be_as_large_as_a_tools_and_no_larger() {
         hook.says(verdict).await;
         assert_eq!(code_of(&events.completed().await, "c"), code);
     }
+}
+
+/// An answer in a message of just that size.
+fn sized(question: &pb::HookInvocation, bytes: usize) -> Word {
+    let word = |context: usize| {
+        Word::Verdict(pb::HookVerdict {
+            invocation_id: question.invocation_id.clone(),
+            verdict: Some(Verdict::Before(pb::BeforeVerdict {
+                additional_context: "x".repeat(context),
+                ..before(Proceed)
+            })),
+        })
+    };
+    let size_of = |word: &Word| {
+        let body = Some(word.clone());
+        pb::ConnectHookRequest { body }.encoded_len()
+    };
+    let around = size_of(&word(bytes)) - bytes;
+    let word = word(bytes - around);
+    assert_eq!(size_of(&word), bytes);
+    word
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_costs_its_own_question_only() {
+    let setup = Setup::default().set("limits.message_bytes_max", 100_000);
+    let (sidecar, mut executor, orchestrator) = set_up(setup, [tools::echo()]).await;
+    let before_calls = registration("one", &[BeforeToolCall]);
+    let mut hook = HookProcess::join(&sidecar, hello("i", [before_calls])).await;
+    let mut turns = Vec::new();
+    for id in ["at", "above", "far", "beside"] {
+        turns.push(orchestrator.run(echoing(id)).await);
+    }
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        asked.push(hook.asked().await);
+    }
+    let mut answered = async |at: usize, bytes: usize| {
+        let id = ["at", "above", "far", "beside"][at];
+        let question = asked.iter().find(|asked| asked.turn_id == id).unwrap();
+        hook.say(sized(question, bytes)).await;
+        let fits = bytes <= 100_000;
+        if fits {
+            let work = executor.work().await;
+            executor.answer_text(&work, "done").await;
+        }
+        let completed = turns[at].completed().await;
+        let expected = if fits { "" } else { "hook_failed" };
+        assert_eq!(code_of(&completed, "c"), expected, "{bytes}");
+    };
+    answered(1, 100_001).await;
+    answered(2, 400_000).await;
+    answered(0, 100_000).await;
+    // Of what is larger still nothing is read: every question of the stream fails.
+    let question = asked.iter().find(|asked| asked.turn_id == "beside");
+    hook.say(sized(question.unwrap(), 400_001)).await;
+    let completed = turns[3].completed().await;
+    assert_eq!(code_of(&completed, "c"), "hook_unavailable");
+    let end = loop {
+        if let Err(end) = hook.hear().await {
+            break end;
+        }
+    };
+    assert_eq!(failure::code(&end.unwrap()), "limit_exceeded");
+}
+
+#[tokio::test]
+async fn any_other_word_that_is_too_large_ends_the_stream() {
+    let setup = Setup::default().set("limits.message_bytes_max", 100_000);
+    let sidecar = setup.start().await;
+    let mut process = HookProcess::open(&sidecar).await;
+    let large = hello(&"i".repeat(100_001), []);
+    process.say(Word::Hello(large)).await;
+    let end = process.hear().await.unwrap_err();
+    assert_eq!(failure::code(&end.unwrap()), "limit_exceeded");
+    let mut process = HookProcess::join(&sidecar, hello("i", [])).await;
+    process
+        .say(Word::NeedMoreTime(pb::NeedMoreTime {
+            invocation_id: "i".repeat(100_001),
+            extra_ms: 1,
+        }))
+        .await;
+    let end = loop {
+        if let Err(end) = process.hear().await {
+            break end;
+        }
+    };
+    assert_eq!(failure::code(&end.unwrap()), "limit_exceeded");
 }

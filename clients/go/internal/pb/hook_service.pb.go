@@ -2168,7 +2168,9 @@ func (x *NeedMoreTime) GetExtraMs() uint32 {
 }
 
 // The answer to one invocation. One that does not fit its point is nonsense:
-// `hook_failed`. Unknown or late: dropped with a Notice.
+// `hook_failed`; so is one in a message above `max_message_bytes` of HookWelcome's
+// limits. Above four times that, or with another body, a message ends the stream.
+// Unknown or late: dropped with a Notice.
 type HookVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which.

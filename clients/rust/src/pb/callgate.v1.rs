@@ -3768,7 +3768,9 @@ pub struct NeedMoreTime {
     pub extra_ms: u32,
 }
 /// The answer to one invocation. One that does not fit its point is nonsense:
-/// `hook_failed`. Unknown or late: dropped with a Notice.
+/// `hook_failed`; so is one in a message above `max_message_bytes` of HookWelcome's
+/// limits. Above four times that, or with another body, a message ends the stream.
+/// Unknown or late: dropped with a Notice.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HookVerdict {
     /// Which.

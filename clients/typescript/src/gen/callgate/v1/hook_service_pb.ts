@@ -998,7 +998,9 @@ export const NeedMoreTimeSchema: GenMessage<NeedMoreTime> = /*@__PURE__*/
 
 /**
  * The answer to one invocation. One that does not fit its point is nonsense:
- * `hook_failed`. Unknown or late: dropped with a Notice.
+ * `hook_failed`; so is one in a message above `max_message_bytes` of HookWelcome's
+ * limits. Above four times that, or with another body, a message ends the stream.
+ * Unknown or late: dropped with a Notice.
  *
  * @generated from message callgate.v1.HookVerdict
  */
