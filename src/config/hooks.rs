@@ -2,11 +2,15 @@
 //!
 //! Plain data and its checks. Never asks a hook.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, out_of_range};
-use crate::gate::hooks::{BuiltInHook, Builtin, BuiltinVerdict, HOOKS_MAX, Matcher, MatcherParts};
+use crate::gate::hooks::{
+    BuiltInHook, Builtin, BuiltinVerdict, HOOKS_MAX, Matcher, MatcherParts, Point, RequiredHook,
+};
 use crate::gate::ids::HookId;
 use crate::gate::permission::Aliases;
 use crate::gate::tool::{Kind, Risk};
@@ -19,6 +23,11 @@ pub struct HooksConfig {
     pub allow_covers_dangerous: bool,
     /// Ids of hooks without which no call runs: each fails while it is absent. Default none.
     pub required: Vec<String>,
+    /// Of hooks in `required`, the points at which each must be asked, e.g.
+    /// `one = ["before_tool_call", "after_tool_call"]`: it fails at those while it is absent, and is refused
+    /// if it wants to be asked at others only. Default none: a required hook fails before every call while
+    /// it is absent, and may be asked wherever it wants to.
+    pub required_points: BTreeMap<String, Vec<String>>,
     /// How long the hooks of a broken stream stay and fail, in milliseconds. Default 3 600 000: an
     /// hour.
     pub absent_keep_ms: u64,
@@ -31,6 +40,7 @@ impl Default for HooksConfig {
         Self {
             allow_covers_dangerous: false,
             required: Vec::new(),
+            required_points: BTreeMap::new(),
             absent_keep_ms: 3_600_000,
             builtin: Vec::new(),
         }
@@ -138,11 +148,38 @@ impl HooksConfig {
     /// Hooks that fail while they are absent.
     ///
     /// # Errors
-    /// [`ConfigError::OutOfRange`]: a text is no id.
-    pub fn required(&self) -> Result<Vec<HookId>, ConfigError> {
-        let ids = self.required.iter().map(|id| HookId::parse(id));
-        ids.collect::<Result<_, _>>()
-            .map_err(|error| out_of_range("hooks.required", &error.to_string()))
+    /// [`ConfigError::OutOfRange`]: a text is no id or no point, or points are of a hook that is not required.
+    pub fn required(&self) -> Result<Vec<RequiredHook>, ConfigError> {
+        let stray = self
+            .required_points
+            .keys()
+            .find(|id| !self.required.contains(id));
+        if let Some(id) = stray {
+            let problem = format!("`{id}` is not in `hooks.required`");
+            return Err(out_of_range("hooks.required_points", &problem));
+        }
+        let hooks = self.required.iter().map(|id| {
+            let parsed = HookId::parse(id);
+            Ok(RequiredHook {
+                id: parsed.map_err(|error| out_of_range("hooks.required", &error.to_string()))?,
+                points: self.points_of(id)?,
+            })
+        });
+        hooks.collect()
+    }
+
+    fn points_of(&self, id: &str) -> Result<Vec<Point>, ConfigError> {
+        let wrong = |problem: &str| out_of_range(&format!("hooks.required_points.{id}"), problem);
+        let Some(words) = self.required_points.get(id) else {
+            return Ok(Vec::new());
+        };
+        if words.is_empty() {
+            return Err(wrong("must not be empty"));
+        }
+        let points = words.iter().map(|word| {
+            Point::parse(word).ok_or_else(|| wrong(&format!("`{word}` is no point of hooks")))
+        });
+        points.collect()
     }
 }
 

@@ -10,6 +10,7 @@ mod loops;
 mod matrix;
 mod oracle;
 mod remote;
+mod required;
 mod restarting;
 
 use callgate_client::pb::v1 as pb;

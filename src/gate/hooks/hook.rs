@@ -37,6 +37,24 @@ pub enum Point {
 }
 
 impl Point {
+    /// All of them.
+    pub const ALL: [Point; 8] = [
+        Point::BeforeToolCall,
+        Point::AfterToolCall,
+        Point::AfterToolFailure,
+        Point::ApprovalRequested,
+        Point::TurnStarted,
+        Point::TurnFinished,
+        Point::LoopSuspected,
+        Point::LoopDiagnose,
+    ];
+
+    /// The point of that word. None: there is none.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Point> {
+        Point::ALL.into_iter().find(|point| point.as_str() == word)
+    }
+
     /// Whether an answer is never awaited.
     #[must_use]
     pub fn is_only_told(self) -> bool {
@@ -72,6 +90,15 @@ pub enum OnFailure {
     Ask,
     /// As if it had no opinion.
     Ignore,
+}
+
+/// A hook that must be there: while it is absent, it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequiredHook {
+    /// What names it.
+    pub id: HookId,
+    /// Where it must be asked or told. Empty: wherever it wants to.
+    pub points: Vec<Point>,
 }
 
 /// Who answers.

@@ -19,7 +19,7 @@ pub use after::{AfterChain, AfterFold};
 pub use before::{Denial, Earlier, Fold, Heard};
 pub use builtin::{BuiltInHook, Builtin, BuiltinError, BuiltinVerdict, Judged};
 pub use hook::{
-    Body, HOOKS_MAX, Hook, HookList, HookPlace, OnFailure, Point, TIMEOUT_DEFAULT_MS,
+    Body, HOOKS_MAX, Hook, HookList, HookPlace, OnFailure, Point, RequiredHook, TIMEOUT_DEFAULT_MS,
     TIMEOUT_MAX_MS,
 };
 pub use kept::{KeptHook, RestoredHook};

@@ -20,7 +20,7 @@ use crate::engine::{HookDesk, HookKeeper, HookQuestion};
 use crate::executor::SharedMailbox;
 use crate::gate::hooks::{
     Body, BuiltInHook, Hook, HookList, HookPlace, KeptHook, Matcher, OnFailure, Point,
-    RestoredHook, RunStatus, TIMEOUT_DEFAULT_MS,
+    RequiredHook, RestoredHook, RunStatus, TIMEOUT_DEFAULT_MS,
 };
 use crate::gate::ids::{BatchId, HookId};
 use crate::gate::permission::Aliases;
@@ -34,7 +34,7 @@ pub struct DeskParts {
     /// Hooks that need no process.
     pub built_in: Vec<BuiltInHook>,
     /// Hooks that fail while they are absent.
-    pub required: Vec<HookId>,
+    pub required: Vec<RequiredHook>,
     /// Hooks of processes as the store has them.
     pub restored: Vec<RestoredHook>,
     /// Remembers hooks of processes.
@@ -50,7 +50,8 @@ pub struct DeskParts {
 /// One hook and who is behind it.
 struct Entry {
     hook: Arc<Hook>,
-    is_required: bool,
+    /// Where the configuration requires it. None: it does not; empty: wherever it wants to be asked.
+    required: Option<Vec<Point>>,
     /// The process that registered it last. Empty: none did.
     instance: String,
     /// Its stream. None: it is gone, or there is none.
@@ -109,10 +110,10 @@ impl Desk {
             };
             inner.put(hook, String::new(), None);
         }
-        for id in parts.required {
+        for RequiredHook { id, points } in parts.required {
             let place = inner.next_place(0);
-            let entry = inner.put(absent(id, place), String::new(), None);
-            entry.is_required = true;
+            let entry = inner.put(absent(id, place, &points), String::new(), None);
+            entry.required = Some(points);
         }
         for restored in parts.restored {
             inner.restore(restored, &parts.aliases);
@@ -154,6 +155,10 @@ impl Desk {
                 let problem = format!("the hook `{}` is somebody else's", hook.id);
                 return Err(Failure::new(ErrorReason::NameForbidden, problem));
             }
+            if let Some(point) = known.required_beyond(&hook) {
+                let problem = format!("must hold `{}`: it is required there", point.as_str());
+                return Err(Failure::field("points", problem));
+            }
             hook.place.number = known.hook.place.number;
         } else {
             hook.place = inner.next_place(hook.place.order);
@@ -189,7 +194,7 @@ impl Desk {
             if entry.kept.take().is_some() {
                 records.push(Record::HookRemoved(id.clone()));
             }
-            entry.is_required
+            entry.required.is_some()
         });
         self.renew(&inner);
         self.keeper.forget(&records);
@@ -240,9 +245,9 @@ impl Desk {
         }
         entry.returning = None;
         let was_kept = entry.kept.take().is_some();
-        if entry.is_required {
+        if let Some(points) = &entry.required {
             // What it said of itself does not hold any more; it fails for every call.
-            entry.hook = Arc::new(absent(key, entry.hook.place));
+            entry.hook = Arc::new(absent(key, entry.hook.place, points));
             entry.instance.clear();
         } else {
             inner.entries.remove(&key);
@@ -264,7 +269,7 @@ impl Desk {
             registration: Some(convert::registration(&entry.hook)),
             built_in: entry.is_built_in(),
             connected: entry.is_built_in() || entry.connection.is_some(),
-            required: entry.is_required,
+            required: entry.required.is_some(),
             runs: entry.runs,
             failures: entry.failures,
         });
@@ -335,7 +340,7 @@ impl Entry {
     fn new(hook: Arc<Hook>) -> Self {
         Self {
             hook,
-            is_required: false,
+            required: None,
             instance: String::new(),
             connection: None,
             lost: None,
@@ -363,6 +368,12 @@ impl Entry {
         };
         self.kept = Some(kept);
         Some(Record::HookRegistered(Arc::new(record)))
+    }
+
+    /// The first point at which the hook is required and would not be asked.
+    fn required_beyond(&self, hook: &Hook) -> Option<Point> {
+        let mut required = self.required.iter().flatten().copied();
+        required.find(|point| !hook.is_at(*point))
     }
 
     fn is_at(&self, connection: &Arc<Connection>) -> bool {
@@ -413,26 +424,37 @@ impl Inner {
         let mut hook = convert::restored(&restored.registration, aliases).unwrap_or_else(|error| {
             let id = &restored.id;
             tracing::warn!(hook = %id, error, "what a hook said is not understood; it is asked about every call");
-            absent(id.clone(), HookPlace::default())
+            absent(id.clone(), HookPlace::default(), &[])
         });
         hook.place.number = restored.number;
+        if known
+            .and_then(|known| known.required_beyond(&hook))
+            .is_some()
+        {
+            // It is absent until it comes with what the config wants of it.
+            return;
+        }
         let entry = self.put(hook, restored.instance.clone(), None);
         entry.returning = Some(watch::Sender::new(None));
         entry.kept = Some((restored.instance, restored.registration));
     }
 }
 
-/// A hook that must be there and is not: it is asked about every call, and fails.
-fn absent(id: HookId, place: HookPlace) -> Hook {
+/// A hook that must be there and is not: it is asked about every call, and fails. What it does not see after a
+/// call nobody sees.
+fn absent(id: HookId, place: HookPlace, required: &[Point]) -> Hook {
     Hook {
         id,
         place,
-        points: vec![Point::BeforeToolCall],
+        points: match required {
+            [] => vec![Point::BeforeToolCall],
+            points => points.to_vec(),
+        },
         matcher: Matcher::default(),
         timeout_ms: TIMEOUT_DEFAULT_MS,
         on_failure: OnFailure::Deny,
         observes: false,
-        withholds: false,
+        withholds: true,
         description: String::new(),
         body: Body::Remote,
     }

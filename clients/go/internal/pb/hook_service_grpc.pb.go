@@ -41,7 +41,9 @@ type HookServiceClient interface {
 	// its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
 	// leaves them registered and failing with `hook_unavailable` until they return,
 	// are removed, or an hour has passed. Hooks that the config
-	// lists in `hooks.required` fail while absent, from the sidecar's start on.
+	// lists in `hooks.required` fail while absent, from the sidecar's start on; one
+	// that lacks a point of `hooks.required_points` is refused with
+	// `invalid_request`.
 	//
 	// Ends as ExecutorService.Connect does.
 	// Roles: hook.
@@ -111,7 +113,9 @@ type HookServiceServer interface {
 	// its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
 	// leaves them registered and failing with `hook_unavailable` until they return,
 	// are removed, or an hour has passed. Hooks that the config
-	// lists in `hooks.required` fail while absent, from the sidecar's start on.
+	// lists in `hooks.required` fail while absent, from the sidecar's start on; one
+	// that lacks a point of `hooks.required_points` is refused with
+	// `invalid_request`.
 	//
 	// Ends as ExecutorService.Connect does.
 	// Roles: hook.

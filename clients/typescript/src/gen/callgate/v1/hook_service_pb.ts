@@ -1754,7 +1754,9 @@ export const HookService: GenService<{
    * its `on_failure` says. HookLeave unregisters the stream's hooks; any other end
    * leaves them registered and failing with `hook_unavailable` until they return,
    * are removed, or an hour has passed. Hooks that the config
-   * lists in `hooks.required` fail while absent, from the sidecar's start on.
+   * lists in `hooks.required` fail while absent, from the sidecar's start on; one
+   * that lacks a point of `hooks.required_points` is refused with
+   * `invalid_request`.
    *
    * Ends as ExecutorService.Connect does.
    * Roles: hook.
