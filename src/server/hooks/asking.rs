@@ -3,7 +3,7 @@
 //! A question waits for a free place, is sent, and has its own time from then on. Whatever becomes of
 //! it, exactly one answer is handed in, or none if nobody waits any more; then the process is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ use crate::gate::hooks::{FailureKind, HookAnswer, HookFailure};
 use crate::gate::turn::Input;
 use crate::pb::v1 as pb;
 use pb::connect_hook_response::Body;
+
+/// Most questions of one stream whose late answers are told apart from answers to nothing.
+const OVERDUE_MAX: usize = 1_024;
 
 /// The way out to one hook process.
 pub(super) type HookLanes = Lanes<pb::ConnectHookResponse>;
@@ -50,9 +53,17 @@ pub(super) struct Connection {
     pub(super) lanes: Arc<HookLanes>,
     slots: Semaphore,
     message_bytes_max: usize,
-    waiting: Mutex<BTreeMap<String, Waiting>>,
+    questions: Mutex<Questions>,
     /// What is said before the process is welcomed. None: it was.
     early: Mutex<Option<Vec<pb::ConnectHookResponse>>>,
+}
+
+/// What the process was asked.
+#[derive(Default)]
+struct Questions {
+    waiting: BTreeMap<String, Waiting>,
+    /// Those whose time was over before an answer came, the oldest first.
+    overdue: VecDeque<String>,
 }
 
 struct Waiting {
@@ -69,6 +80,8 @@ pub(super) enum Taken {
     Unknown,
     /// It was said before.
     Again,
+    /// It comes after its time.
+    Late,
 }
 
 impl Connection {
@@ -83,7 +96,7 @@ impl Connection {
             lanes,
             slots: Semaphore::new(slots),
             message_bytes_max,
-            waiting: Mutex::default(),
+            questions: Mutex::default(),
             early: Mutex::new(Some(Vec::new())),
         }
     }
@@ -113,11 +126,16 @@ impl Connection {
         true
     }
 
+    fn wait_for(&self, invocation_id: String, waiting: Waiting) {
+        let waiting_for = &mut self.questions.lock().waiting;
+        waiting_for.insert(invocation_id, waiting);
+    }
+
     /// The process answered.
     pub(super) fn answered(&self, verdict: pb::HookVerdict) -> Taken {
-        let mut waiting = self.waiting.lock();
-        let Some(mut one) = waiting.remove(&verdict.invocation_id) else {
-            return Taken::Unknown;
+        let mut questions = self.questions.lock();
+        let Some(mut one) = questions.waiting.remove(&verdict.invocation_id) else {
+            return questions.late(&verdict.invocation_id);
         };
         let sent = one.verdict.take().map(|waiter| {
             // Whoever asked may have gone at this moment.
@@ -125,14 +143,15 @@ impl Connection {
         });
         match sent {
             Some(true) => Taken::Yes,
-            Some(false) | None => Taken::Unknown,
+            // It crosses the end of its time.
+            Some(false) | None => Taken::Late,
         }
     }
 
     /// The process wants more time, which it may once.
     pub(super) fn wants_longer(&self, invocation_id: &str, extra: Duration) -> Taken {
-        let mut waiting = self.waiting.lock();
-        let Some(one) = waiting.get_mut(invocation_id) else {
+        let mut questions = self.questions.lock();
+        let Some(one) = questions.waiting.get_mut(invocation_id) else {
             return Taken::Unknown;
         };
         match one.longer.take() {
@@ -147,7 +166,25 @@ impl Connection {
     /// Nothing more comes: whoever waits learns that.
     pub(super) fn close(&self) {
         self.slots.close();
-        self.waiting.lock().clear();
+        *self.questions.lock() = Questions::default();
+    }
+}
+
+impl Questions {
+    /// A verdict that nobody waits for. It is late once, for a question whose time was over.
+    fn late(&mut self, invocation_id: &str) -> Taken {
+        let found = self.overdue.iter().position(|id| id == invocation_id);
+        match found.and_then(|at| self.overdue.remove(at)) {
+            Some(_) => Taken::Late,
+            None => Taken::Unknown,
+        }
+    }
+
+    fn is_over(&mut self, invocation_id: &str) {
+        if self.overdue.len() >= OVERDUE_MAX {
+            self.overdue.pop_front();
+        }
+        self.overdue.push_back(invocation_id.to_owned());
     }
 }
 
@@ -155,16 +192,18 @@ impl Connection {
 struct Place<'a> {
     connection: &'a Connection,
     invocation_id: &'a str,
+    /// Its time is over.
+    is_over: bool,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let was_waiting = self
-            .connection
-            .waiting
-            .lock()
-            .remove(self.invocation_id)
-            .is_some();
+        let mut questions = self.connection.questions.lock();
+        let was_waiting = questions.waiting.remove(self.invocation_id).is_some();
+        if was_waiting && self.is_over {
+            questions.is_over(self.invocation_id);
+        }
+        drop(questions);
         if was_waiting {
             let cancelled = pb::InvocationCancelled {
                 invocation_id: self.invocation_id.to_owned(),
@@ -231,10 +270,11 @@ async fn answer(
         longer: Some(longer),
     };
     let id = invocation_id.to_owned();
-    connection.waiting.lock().insert(id.clone(), waiting);
-    let place = Place {
+    connection.wait_for(id.clone(), waiting);
+    let mut place = Place {
         connection,
         invocation_id,
+        is_over: false,
     };
     let sent_at = now();
     if !connection.tell(convert::invocation(question, id)) {
@@ -243,6 +283,7 @@ async fn answer(
     }
     let timeout = Duration::from_millis(u64::from(question.ask.hook.timeout_ms));
     let said = wait(verdict_comes, longer_comes, sent_at, timeout).await;
+    place.is_over = said.is_none();
     drop(place);
     match said {
         Some(Ok(Said::Verdict(verdict))) => convert::answer(*verdict, question.ask.point),

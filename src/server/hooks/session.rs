@@ -367,6 +367,12 @@ fn take(
         Taken::Yes => return Ok(()),
         Taken::Unknown => ("invocation_unknown", "nobody waits for that invocation"),
         Taken::Again => ("need_more_time_twice", "more time was asked for before"),
+        // As often as it was asked, and no oftener: whoever is slow is no intruder.
+        Taken::Late => {
+            let notice = convert::notice("verdict_late", "it comes after its time", about);
+            say(&connection.lanes, Said::Notice(notice));
+            return Ok(());
+        }
     };
     *ignored += 1;
     if *ignored > NOTICES_MAX {

@@ -4,6 +4,7 @@ use callgate_client::pb::v1 as pb;
 use pb::BeforeAction::{Ask, Deny, Proceed};
 use pb::HookPoint::{AfterToolCall, BeforeToolCall};
 use pb::connect_hook_request::Body as Word;
+use pb::connect_hook_response::Body as Heard;
 use pb::hook_verdict::Verdict;
 use prost::Message;
 
@@ -298,4 +299,46 @@ async fn any_other_word_that_is_too_large_ends_the_stream() {
         }
     };
     assert_eq!(failure::code(&end.unwrap()), "limit_exceeded");
+}
+
+#[tokio::test]
+async fn an_answer_after_its_time_is_told_to_be_late_once() {
+    let (sidecar, mut executor, orchestrator) = set_up(Setup::default(), [tools::echo()]).await;
+    let quick = pb::HookRegistration {
+        timeout_ms: Some(1),
+        on_failure: pb::HookFailureMode::Ignore as i32,
+        ..registration("one", &[BeforeToolCall])
+    };
+    let mut hook = HookProcess::join(&sidecar, hello("i", [quick])).await;
+    let mut events = orchestrator.run(echoing("t")).await;
+    let asked = hook.asked().await;
+    // Nobody answers: its time is over once the call has gone on.
+    let work = executor.work().await;
+    executor.answer_text(&work, "done").await;
+    events.completed().await;
+    let Heard::InvocationCancelled(cancelled) = hook.hear().await.unwrap() else {
+        panic!("the question is not taken back");
+    };
+    assert_eq!(cancelled.invocation_id, asked.invocation_id);
+    let late = Some(Verdict::Before(before(Deny)));
+    for code in ["verdict_late", "invocation_unknown"] {
+        hook.answer(&asked, late.clone()).await;
+        let Heard::Notice(notice) = hook.hear().await.unwrap() else {
+            panic!("no notice");
+        };
+        assert_eq!(
+            (notice.code.as_str(), &notice.about),
+            (code, &asked.invocation_id)
+        );
+    }
+    // Nor is it late for what it was never asked.
+    let unknown = pb::HookInvocation {
+        invocation_id: "none".to_owned(),
+        ..asked
+    };
+    hook.answer(&unknown, late).await;
+    let Heard::Notice(notice) = hook.hear().await.unwrap() else {
+        panic!("no notice");
+    };
+    assert_eq!(notice.code, "invocation_unknown");
 }

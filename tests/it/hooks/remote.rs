@@ -165,7 +165,7 @@ async fn a_hook_has_its_time_and_once_more_and_then_it_failed() {
     let Heard::Notice(notice) = hook.hear().await.unwrap() else {
         panic!("no notice");
     };
-    assert_eq!(notice.code, "invocation_unknown");
+    assert_eq!(notice.code, "verdict_late");
 }
 
 #[tokio::test]

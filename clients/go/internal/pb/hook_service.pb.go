@@ -2170,7 +2170,8 @@ func (x *NeedMoreTime) GetExtraMs() uint32 {
 // The answer to one invocation. One that does not fit its point is nonsense:
 // `hook_failed`; so is one in a message above `max_message_bytes` of HookWelcome's
 // limits. Above four times that, or with another body, a message ends the stream.
-// Unknown or late: dropped with a Notice.
+// After its time: dropped with a Notice `verdict_late`. Unknown, or no longer
+// wanted: dropped with a Notice `invocation_unknown`.
 type HookVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which.

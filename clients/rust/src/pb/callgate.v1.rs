@@ -3770,7 +3770,8 @@ pub struct NeedMoreTime {
 /// The answer to one invocation. One that does not fit its point is nonsense:
 /// `hook_failed`; so is one in a message above `max_message_bytes` of HookWelcome's
 /// limits. Above four times that, or with another body, a message ends the stream.
-/// Unknown or late: dropped with a Notice.
+/// After its time: dropped with a Notice `verdict_late`. Unknown, or no longer
+/// wanted: dropped with a Notice `invocation_unknown`.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HookVerdict {
     /// Which.

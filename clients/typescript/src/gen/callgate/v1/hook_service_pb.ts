@@ -1000,7 +1000,8 @@ export const NeedMoreTimeSchema: GenMessage<NeedMoreTime> = /*@__PURE__*/
  * The answer to one invocation. One that does not fit its point is nonsense:
  * `hook_failed`; so is one in a message above `max_message_bytes` of HookWelcome's
  * limits. Above four times that, or with another body, a message ends the stream.
- * Unknown or late: dropped with a Notice.
+ * After its time: dropped with a Notice `verdict_late`. Unknown, or no longer
+ * wanted: dropped with a Notice `invocation_unknown`.
  *
  * @generated from message callgate.v1.HookVerdict
  */
