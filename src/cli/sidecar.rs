@@ -328,7 +328,8 @@ fn open_store(dir: &Path, audit: AuditOptions) -> Result<(SharedStore, Restored)
     Ok((Arc::new(store), restored))
 }
 
-fn desk(
+/// The hooks that the configuration declares or requires, and those that the store has.
+pub(super) fn desk(
     config: &Config,
     mint: &Arc<Mint>,
     tasks: &Tasks,

@@ -4,6 +4,7 @@
 //! them. Either way the same message is shown. Never asks an approver, records or runs anything.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use callgate_client::connect::AuthorizedChannel;
 use callgate_client::pb::v1 as pb;
@@ -15,18 +16,29 @@ use super::ConfigArguments;
 use super::client::{ClientArguments, block_on, failed, word};
 use super::live::{Live, Socket};
 use super::output::{Outcome, data, note};
+use super::sidecar::desk;
 use crate::base::clock::Clock;
+use crate::base::mint::Mint;
+use crate::base::tasks::Tasks;
+use crate::config::Config;
 use crate::config::rule_files::RuleFiles;
-use crate::engine::{Explained, load_rules};
+use crate::engine::{Explained, HookDesk, load_rules};
+use crate::executor::read_definition;
 use crate::gate::command::{Analysis, Opaque, analyse};
+use crate::gate::hooks::{Foresight, Matched, arguments_of};
 use crate::gate::ids::{OwnerName, ToolName, UnixMillis};
+use crate::gate::json::JsonLimits;
 use crate::gate::permission::{
-    self, Answer, Approver, Check, CommandSubject, GrantedTool, Grants, Hook, Mode, ModeBounds,
+    self, Answer, Approver, Check, CommandSubject, GrantedTool, Grants, Mode, ModeBounds,
     Permissions, Place, Situation, Subject, written_call,
 };
 use crate::gate::result::Digest;
-use crate::gate::tool::{DeclaredSubject, Kind, Risk, SubjectKind};
+use crate::gate::tool::{DeclaredSubject, Kind, Risk, SubjectKind, check_definition};
 use crate::server::{Sight, explanation, source_word};
+use crate::store::{MemoryStore, SharedStore};
+
+/// Where the text stands in the arguments of a tool that only the options describe.
+const POINTER: &str = "/text";
 
 /// What is asked about, besides the rules.
 #[derive(Debug, clap::Args)]
@@ -151,7 +163,7 @@ impl Question {
             risk_level: risk as i32,
             kind: kind as i32,
             subject: Some(pb::Subject {
-                pointer: "/text".to_owned(),
+                pointer: POINTER.to_owned(),
                 subject_type: subject as i32,
                 dialect: String::new(),
             }),
@@ -203,12 +215,13 @@ impl Question {
             subject: &subject,
             place: &place,
         };
+        let hooks = self.foresee(&config, name, text, command.as_ref())?;
         let situation = Situation {
             now: UnixMillis(Clock::system().now_ms()),
             mode: ModeBounds::of(mode),
             policies: &[&loaded.policy],
             grants: &Grants::default(),
-            hook: Hook::default(),
+            hook: hooks.voice(),
             check: Check::default(),
             approver: Approver::Expected,
             settings: Permissions::default().settings,
@@ -216,7 +229,39 @@ impl Question {
         let mut explained = Explained::of(&asked, &situation, cut_up);
         // There is no session to grant anything.
         explained.candidates = Vec::new();
+        explained.hooks = hooks;
         Ok(explanation(&explained, 1, Sight::Path))
+    }
+
+    /// What the hooks that the configuration declares would say of the tool as the options describe it.
+    fn foresee(
+        &self,
+        config: &Config,
+        name: &str,
+        text: Option<&str>,
+        command: Option<&CommandSubject>,
+    ) -> Result<Foresight, Outcome> {
+        let wrong = |error: String| Outcome::usage(error);
+        // Nothing is registered here, so nothing is kept.
+        let store: SharedStore = Arc::new(MemoryStore::new());
+        let (mint, tasks) = (Arc::new(Mint::new()), Tasks::new());
+        let desk = desk(config, &mint, &tasks, &store, Vec::new()).map_err(wrong)?;
+        let rules = config.tool_rules();
+        let rules = rules.map_err(|error| Outcome::usage(error.to_string()))?;
+        // A name that no tool may have is one of a tool that nobody knows.
+        let described = read_definition(self.definition(name)?);
+        let tool = check_definition(described, &rules, &config.limits).ok();
+        let tool = tool.map(|checked| checked.of_nobody(UnixMillis(0)));
+        let arguments = text.and_then(|text| arguments_of(POINTER, text));
+        let matched = Matched {
+            name,
+            tool: tool.as_ref(),
+            arguments: arguments.as_ref(),
+            command,
+            cwd: None,
+        };
+        let limits = JsonLimits::default();
+        Ok(Foresight::of(&desk.list(), &matched, &limits))
     }
 
     fn mode(&self) -> Result<Option<Mode>, Outcome> {
@@ -290,6 +335,7 @@ pub(super) fn shown_answer(answer: &Answer) -> Value {
         answer: answer.clone(),
         parts: Vec::new(),
         candidates: Vec::new(),
+        hooks: Foresight::default(),
         if_plain: None,
     };
     shown(&explanation(&explained, 1, Sight::Path))
@@ -315,11 +361,14 @@ fn shown(answer: &pb::ExplainDecisionResponse) -> Value {
             "origin": verdict.origin,
             "segment": verdict.segment,
             "segment_index": verdict.segment_index,
+            "hook": verdict.hook_id,
             "because": because(answer),
             "message": verdict.message,
         },
         "steps": answer.steps.iter().map(step_json).collect::<Vec<_>>(),
         "segments": segments.collect::<Vec<_>>(),
+        "hooks": answer.hooks.iter().map(hook_json).collect::<Vec<_>>(),
+        "hooks_not_asked": answer.hooks_not_asked,
         "error": answer.error.as_ref().map(|error| serde_json::json!({
             "code": error.code, "message": error.message_for_model, "path": error.path,
         })),
@@ -338,6 +387,44 @@ fn step_json(step: &pb::DecisionStep) -> Value {
     })
 }
 
+fn hook_json(hook: &pb::ExplainedHook) -> Value {
+    serde_json::json!({
+        "hook": hook.hook_id,
+        "action": action_word(hook),
+        "reason": hook.reason_for_user,
+        "modified_args_json": String::from_utf8_lossy(&hook.modified_args_json),
+        "additional_context": hook.additional_context,
+        "suppress_output": hook.suppress_output,
+    })
+}
+
+fn action_word(hook: &pb::ExplainedHook) -> String {
+    word(hook.action().as_str_name(), "BEFORE_ACTION_")
+}
+
+/// What a built-in hook would say, on one line.
+fn hook_line(hook: &pb::ExplainedHook) -> String {
+    let mut line = format!("  hook `{}` says {}", hook.hook_id, action_word(hook));
+    if !hook.reason_for_user.is_empty() {
+        line.push_str(": ");
+        line.push_str(&hook.reason_for_user);
+    }
+    if !hook.modified_args_json.is_empty() {
+        let arguments = String::from_utf8_lossy(&hook.modified_args_json);
+        line.push_str(&format!(", with the arguments {arguments}"));
+    }
+    if !hook.additional_context.is_empty() {
+        line.push_str(&format!(
+            ", and tells the model `{}`",
+            hook.additional_context
+        ));
+    }
+    if hook.suppress_output {
+        line.push_str(", and keeps the result from the model");
+    }
+    line
+}
+
 fn print(answer: &pb::ExplainDecisionResponse) {
     let verdict = answer.verdict.clone().unwrap_or_default();
     data(&format!(
@@ -352,6 +439,14 @@ fn print(answer: &pb::ExplainDecisionResponse) {
             false => format!(" says {}", effect_word(step.effect)),
         };
         data(&format!("  {stage}{says}: {}", step.note));
+    }
+    for hook in &answer.hooks {
+        data(&hook_line(hook));
+    }
+    for id in &answer.hooks_not_asked {
+        data(&format!(
+            "  hook `{id}` is a process: it would be asked, and was not"
+        ));
     }
     // One part is the whole.
     if answer.segments.len() > 1 {

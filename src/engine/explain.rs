@@ -1,18 +1,21 @@
 //! How a call would be decided, by the code that decides.
 //!
-//! Asks nobody, records nothing and runs nothing. Never caches an answer.
+//! Asks nobody, no hook process either, records nothing and runs nothing. Never caches an answer.
 
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use super::Engine;
 use crate::gate::call::ToolCall;
 use crate::gate::command::{Analysis, Opaque, analyse};
-use crate::gate::ids::{OwnerName, SessionId, ToolName};
+use crate::gate::hooks::{Foresight, Heard, Matched, arguments_of};
+use crate::gate::ids::{HookId, SessionId, ToolName};
 use crate::gate::json::Document;
 use crate::gate::permission::{
     self, Answer, Approver, Call, Check, CommandPart, CommandSubject, GrantCandidate, GrantedTool,
-    Grants, Hook, Mode, ModeBounds, PathSubject, Permissions, Place, Policy, Situation, Subject,
-    Verdict, written_call,
+    Grants, Mode, ModeBounds, PathSubject, Permissions, Place, Policy, Situation, Subject, Verdict,
+    written_call,
 };
 use crate::gate::refusal::{CallError, ErrorLayer, Refusal};
 use crate::gate::tool::{
@@ -62,6 +65,8 @@ pub struct Explained {
     pub parts: Vec<ExplainedPart>,
     /// What an approver would be offered for the session. Empty: nothing, or nobody is asked.
     pub candidates: Vec<GrantCandidate>,
+    /// What hooks would say before it, as far as nobody needs to be asked.
+    pub hooks: Foresight,
     /// What would allow the call if its paths are what they look like, which only an executor can say.
     pub if_plain: Option<Answer>,
 }
@@ -99,6 +104,7 @@ impl Explained {
         Self {
             candidates: permission::candidates(call, situation, &answer),
             if_plain: if_plain(call, situation).filter(|_| answer.verdict == Verdict::Ask),
+            hooks: Foresight::default(),
             parts,
             answer,
         }
@@ -180,7 +186,7 @@ impl Engine {
             .await;
         let tool = self.tool_of(question, &terms)?;
         let declared = tool.definition.subject.as_ref();
-        let document = match &question.asked {
+        let mut document = match &question.asked {
             Asked::Text(_) => None,
             Asked::Call(call) => Some(self.read_arguments(call, &tool)?),
         };
@@ -198,6 +204,19 @@ impl Engine {
         };
         let cut_up = text.as_deref().zip(analysis.as_ref());
         let command = cut_up.map(|(text, analysis)| CommandSubject::of(text, analysis));
+        let by_text = || arguments_of(&declared?.pointer, text.as_deref()?);
+        let seen = document.clone().or_else(by_text);
+        let matched = Matched {
+            name: tool.definition.name.as_str(),
+            tool: Some(&tool),
+            arguments: seen.as_ref(),
+            command: command.as_ref(),
+            cwd: terms.cwd.as_deref(),
+        };
+        let hooks = Foresight::of(&self.hooks.list(), &matched, &self.json_limits);
+        if let (Some(_), Some(rewritten)) = (&document, &hooks.heard.arguments) {
+            document = Some(self.read_rewritten(rewritten, &hooks.heard, &tool)?);
+        }
         let arguments = document.as_ref().map(Document::root);
         let subject = match (&question.asked, declared, &text) {
             (Asked::Text(_), Some(declared), Some(text)) => {
@@ -227,7 +246,7 @@ impl Engine {
             },
             policies: &policies,
             grants: &terms.grants,
-            hook: Hook::default(),
+            hook: hooks.voice(),
             check: Check::default(),
             approver: terms.approver,
             settings: permissions.settings,
@@ -241,7 +260,32 @@ impl Engine {
             subject: &subject,
             place: &place,
         };
-        Ok(Explained::of(&call, &situation, cut_up))
+        Ok(Explained {
+            hooks,
+            ..Explained::of(&call, &situation, cut_up)
+        })
+    }
+
+    /// The arguments as built-in hooks leave them.
+    fn read_rewritten(
+        &self,
+        text: &Bytes,
+        heard: &Heard,
+        tool: &Tool,
+    ) -> Result<Document, CallError> {
+        let refused = |problem: String| {
+            let hook = heard.rewritten_by.as_ref().map(HookId::to_string);
+            Refusal::HookModifiedArgsInvalid {
+                hook: hook.unwrap_or_default(),
+                problem,
+            }
+            .into_error()
+        };
+        let document = Document::parse_object(text, &self.json_limits)
+            .map_err(|error| refused(error.to_string()))?;
+        let fits = tool.schema.check(&document);
+        fits.map_err(|error| refused(error.to_string()))?;
+        Ok(document)
     }
 
     async fn analysis_of(&self, text: &str, tool: &Tool) -> Analysis {
@@ -289,18 +333,7 @@ impl Engine {
         check_name_present(&definition.name).map_err(refused)?;
         let checked = check_definition(definition, self.directory.rules(), limits);
         let checked = checked.map_err(refused)?;
-        Ok(Arc::new(Tool {
-            owner: OwnerName::trusted(""),
-            generation: 1,
-            changed_fields: Vec::new(),
-            registered_at: self.now(),
-            digest: checked.digest,
-            schema: checked.schema,
-            risk: checked.risk,
-            timeout_ms: checked.timeout_ms,
-            warnings: checked.warnings,
-            definition: checked.definition,
-        }))
+        Ok(Arc::new(checked.of_nobody(self.now())))
     }
 
     /// The same checks in the same order as for a turn's call.

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use super::access::{Caller, Role};
 use super::convert_approval::candidate;
+use super::hooks::before_number;
 use super::status::Failure;
 use crate::engine::{Explained, ExplainedPart, ListedRule, Problem, RuleState};
+use crate::gate::hooks::Foreseen;
 use crate::gate::ids::UnixMillis;
 use crate::gate::permission::{
     Answer, Because, Extras, Mode, Modes, Origin, RuleEntry, RuleRef, Source, Stage, Step, Verdict,
@@ -82,7 +84,7 @@ pub(crate) fn verdict_to_pb(answer: &Answer, revision: u64) -> pb::PermissionVer
         segment: step.segment.clone().unwrap_or_default(),
         segment_index: None,
         message: message(&step.because),
-        // Hooks are not asked to explain a decision.
+        // Whoever heard the hooks knows which of them it was.
         hook_id: String::new(),
         policy_revision: revision,
     }
@@ -122,10 +124,10 @@ impl Named {
     }
 }
 
-/// The stage of one word. Hooks have none.
+/// The stage of one word. That of hooks is theirs, wherever in the order they were heard.
 pub(super) fn stage(step: &Step) -> DecisionStage {
     match (&step.because, step.stage) {
-        (Because::Hook, _) => DecisionStage::Unspecified,
+        (Because::Hook, _) => DecisionStage::Hook,
         (Because::ToolCheck, _) => DecisionStage::ToolCheck,
         (Because::Grant { .. }, _) => DecisionStage::Grant,
         (Because::SkipPermission, _) => DecisionStage::SkipPermission,
@@ -217,8 +219,8 @@ pub(super) fn steps(
             }
         }
         let said = answer.steps.iter().filter(|step| step.stage == own);
-        let nameless = said.filter(|step| stage(step) == DecisionStage::Unspecified);
-        steps.extend(nameless.map(|step| decision_step(step, sight)));
+        let of_hooks = said.filter(|step| stage(step) == DecisionStage::Hook);
+        steps.extend(of_hooks.map(|step| decision_step(step, sight)));
     }
     let silent = steps.iter_mut().find(|step| {
         step.stage == DecisionStage::AllowRule as i32
@@ -265,17 +267,36 @@ pub fn explanation(
         answer,
         parts,
         candidates,
+        hooks,
         if_plain,
     } = explained;
     let mut verdict = verdict_to_pb(answer, revision);
     verdict.origin = Named::of(&answer.decided_by.because, sight).origin;
     verdict.segment_index = index_of(&verdict.segment, parts);
+    if matches!(answer.decided_by.because, Because::Hook) {
+        let deciding = hooks.decided_by().map(ToString::to_string);
+        verdict.hook_id = deciding.unwrap_or_default();
+    }
     pb::ExplainDecisionResponse {
         verdict: Some(verdict),
         steps: steps(answer, if_plain.as_ref(), sight),
         segments: parts.iter().map(segment).collect(),
         grant_candidates: candidates.iter().map(candidate).collect(),
         error: None,
+        hooks: hooks.said.iter().map(foreseen).collect(),
+        hooks_not_asked: hooks.unasked.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn foreseen(said: &Foreseen) -> pb::ExplainedHook {
+    let verdict = &said.verdict;
+    pb::ExplainedHook {
+        hook_id: said.hook.to_string(),
+        action: before_number(verdict.action),
+        reason_for_user: verdict.reason_for_user.clone(),
+        modified_args_json: verdict.modified.clone(),
+        additional_context: verdict.context.clone(),
+        suppress_output: verdict.suppress,
     }
 }
 

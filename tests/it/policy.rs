@@ -6,6 +6,7 @@ mod changed;
 mod checked;
 mod command_line;
 mod explained;
+mod hooked;
 mod shown;
 
 use std::path::Path;

@@ -7,6 +7,7 @@
 mod after;
 mod before;
 mod builtin;
+mod foresight;
 mod hook;
 mod kept;
 mod matcher;
@@ -18,6 +19,7 @@ mod words;
 pub use after::{AfterChain, AfterFold};
 pub use before::{Denial, Earlier, Fold, Heard};
 pub use builtin::{BuiltInHook, Builtin, BuiltinError, BuiltinVerdict, Judged};
+pub use foresight::{Foreseen, Foresight, arguments_of, voice_of};
 pub use hook::{
     Body, HOOKS_MAX, Hook, HookList, HookPlace, OnFailure, Point, RequiredHook, TIMEOUT_DEFAULT_MS,
     TIMEOUT_MAX_MS,

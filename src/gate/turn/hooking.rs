@@ -21,7 +21,7 @@ use crate::gate::call::CallState;
 use crate::gate::event::{RunState, RunSummary};
 use crate::gate::hooks::{
     BeforeAction, Body, Builtin, Denial, FailureKind, Fold, Hook, HookAnswer, HookFailure,
-    HookPlace, Judged, Point, RunStatus,
+    HookPlace, Judged, Point, RunStatus, voice_of,
 };
 use crate::gate::ids::{CallIndex, HookId, UnixMillis};
 use crate::gate::json::Document;
@@ -538,15 +538,8 @@ impl HookRun {
 impl super::call::Call {
     /// What the hooks together say, as one voice among those that decide.
     pub(super) fn hooks_say(&self) -> crate::gate::permission::Hook {
-        use crate::gate::permission::Hook as Voice;
-        match self.heard.as_ref().map(|heard| heard.action) {
-            None | Some(BeforeAction::Proceed) => Voice::Proceed,
-            Some(BeforeAction::Allow) => Voice::Allow,
-            Some(BeforeAction::Ask) => Voice::Ask,
-            Some(BeforeAction::Defer) => Voice::Defer,
-            // Both ended the call; nothing lifts that.
-            Some(BeforeAction::Deny | BeforeAction::Abort) => Voice::Deny,
-        }
+        let heard = self.heard.as_ref();
+        voice_of(heard.map_or(BeforeAction::Proceed, |heard| heard.action))
     }
 
     /// Why the call is denied now that its executor has said what its paths are.

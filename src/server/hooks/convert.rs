@@ -346,7 +346,7 @@ fn status(status: RunStatus) -> i32 {
     status as i32
 }
 
-fn before_number(action: BeforeAction) -> i32 {
+pub(in crate::server) fn before_number(action: BeforeAction) -> i32 {
     let action = match action {
         BeforeAction::Proceed => pb::BeforeAction::Proceed,
         BeforeAction::Allow => pb::BeforeAction::Allow,

@@ -20,7 +20,7 @@ use crate::executor::Broken;
 use crate::pb::v1 as pb;
 use crate::pb::v1::hook_service_server::HookService;
 
-pub(super) use convert::hook_ran;
+pub(super) use convert::{before_number, hook_ran};
 pub use desk::{Desk, DeskParts};
 pub use session::HookSessions;
 

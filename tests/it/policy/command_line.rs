@@ -13,7 +13,10 @@ use crate::support::sidecar::{Sidecar, home};
 use crate::support::{soon, tools};
 
 /// What a command says to a sidecar's neighbour: output, notes and exit code.
-async fn callgate(sidecar: &Sidecar, arguments: &[&str]) -> (String, String, Option<i32>) {
+pub(super) async fn callgate(
+    sidecar: &Sidecar,
+    arguments: &[&str],
+) -> (String, String, Option<i32>) {
     let sockets = sidecar.socket();
     let ran = tokio::process::Command::new(env!("CARGO_BIN_EXE_callgate"))
         .args(arguments)

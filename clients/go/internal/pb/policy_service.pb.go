@@ -700,7 +700,13 @@ type ExplainDecisionResponse struct {
 	// asked.
 	GrantCandidates []*GrantCandidate `protobuf:"bytes,4,rep,name=grant_candidates,json=grantCandidates,proto3" json:"grant_candidates,omitempty"`
 	// Why the call would end before any decision. Absent: it would not.
-	Error         *ToolError `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error *ToolError `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// What built-in hooks would say before the call, in order, up to one that denies.
+	// Counted in `verdict`. Of a question by text they see the subject only.
+	Hooks []*ExplainedHook `protobuf:"bytes,6,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	// Hooks of processes that would be asked before the call, in order. They were not
+	// asked, and what they would say is not counted.
+	HooksNotAsked []string `protobuf:"bytes,7,rep,name=hooks_not_asked,json=hooksNotAsked,proto3" json:"hooks_not_asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -770,6 +776,111 @@ func (x *ExplainDecisionResponse) GetError() *ToolError {
 	return nil
 }
 
+func (x *ExplainDecisionResponse) GetHooks() []*ExplainedHook {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
+func (x *ExplainDecisionResponse) GetHooksNotAsked() []string {
+	if x != nil {
+		return x.HooksNotAsked
+	}
+	return nil
+}
+
+// What a built-in hook would say before a call.
+type ExplainedHook struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hook.
+	HookId string `protobuf:"bytes,1,opt,name=hook_id,json=hookId,proto3" json:"hook_id,omitempty"`
+	// What it would decide.
+	Action BeforeAction `protobuf:"varint,2,opt,name=action,proto3,enum=callgate.v1.BeforeAction" json:"action,omitempty"`
+	// For people. Empty: none.
+	ReasonForUser string `protobuf:"bytes,3,opt,name=reason_for_user,json=reasonForUser,proto3" json:"reason_for_user,omitempty"`
+	// The whole new arguments. Empty: unchanged.
+	ModifiedArgsJson []byte `protobuf:"bytes,4,opt,name=modified_args_json,json=modifiedArgsJson,proto3" json:"modified_args_json,omitempty"`
+	// For the conversation. Empty: none.
+	AdditionalContext string `protobuf:"bytes,5,opt,name=additional_context,json=additionalContext,proto3" json:"additional_context,omitempty"`
+	// It would keep the result from the model.
+	SuppressOutput bool `protobuf:"varint,6,opt,name=suppress_output,json=suppressOutput,proto3" json:"suppress_output,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ExplainedHook) Reset() {
+	*x = ExplainedHook{}
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainedHook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainedHook) ProtoMessage() {}
+
+func (x *ExplainedHook) ProtoReflect() protoreflect.Message {
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainedHook.ProtoReflect.Descriptor instead.
+func (*ExplainedHook) Descriptor() ([]byte, []int) {
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ExplainedHook) GetHookId() string {
+	if x != nil {
+		return x.HookId
+	}
+	return ""
+}
+
+func (x *ExplainedHook) GetAction() BeforeAction {
+	if x != nil {
+		return x.Action
+	}
+	return BeforeAction_BEFORE_ACTION_UNSPECIFIED
+}
+
+func (x *ExplainedHook) GetReasonForUser() string {
+	if x != nil {
+		return x.ReasonForUser
+	}
+	return ""
+}
+
+func (x *ExplainedHook) GetModifiedArgsJson() []byte {
+	if x != nil {
+		return x.ModifiedArgsJson
+	}
+	return nil
+}
+
+func (x *ExplainedHook) GetAdditionalContext() string {
+	if x != nil {
+		return x.AdditionalContext
+	}
+	return ""
+}
+
+func (x *ExplainedHook) GetSuppressOutput() bool {
+	if x != nil {
+		return x.SuppressOutput
+	}
+	return false
+}
+
 // What one stage said.
 type DecisionStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -791,7 +902,7 @@ type DecisionStep struct {
 
 func (x *DecisionStep) Reset() {
 	*x = DecisionStep{}
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[10]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +914,7 @@ func (x *DecisionStep) String() string {
 func (*DecisionStep) ProtoMessage() {}
 
 func (x *DecisionStep) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[10]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +927,7 @@ func (x *DecisionStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionStep.ProtoReflect.Descriptor instead.
 func (*DecisionStep) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{10}
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecisionStep) GetStage() DecisionStage {
@@ -880,7 +991,7 @@ type CommandSegment struct {
 
 func (x *CommandSegment) Reset() {
 	*x = CommandSegment{}
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[11]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +1003,7 @@ func (x *CommandSegment) String() string {
 func (*CommandSegment) ProtoMessage() {}
 
 func (x *CommandSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[11]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +1016,7 @@ func (x *CommandSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandSegment.ProtoReflect.Descriptor instead.
 func (*CommandSegment) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{11}
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CommandSegment) GetText() string {
@@ -956,7 +1067,7 @@ type SetWorkspaceTrustRequest struct {
 
 func (x *SetWorkspaceTrustRequest) Reset() {
 	*x = SetWorkspaceTrustRequest{}
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[12]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1079,7 @@ func (x *SetWorkspaceTrustRequest) String() string {
 func (*SetWorkspaceTrustRequest) ProtoMessage() {}
 
 func (x *SetWorkspaceTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[12]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1092,7 @@ func (x *SetWorkspaceTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWorkspaceTrustRequest.ProtoReflect.Descriptor instead.
 func (*SetWorkspaceTrustRequest) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{12}
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SetWorkspaceTrustRequest) GetWorkspace() string {
@@ -1009,7 +1120,7 @@ type SetWorkspaceTrustResponse struct {
 
 func (x *SetWorkspaceTrustResponse) Reset() {
 	*x = SetWorkspaceTrustResponse{}
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[13]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1132,7 @@ func (x *SetWorkspaceTrustResponse) String() string {
 func (*SetWorkspaceTrustResponse) ProtoMessage() {}
 
 func (x *SetWorkspaceTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[13]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1145,7 @@ func (x *SetWorkspaceTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWorkspaceTrustResponse.ProtoReflect.Descriptor instead.
 func (*SetWorkspaceTrustResponse) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{13}
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetWorkspaceTrustResponse) GetPolicyRevision() uint64 {
@@ -1053,7 +1164,7 @@ type ReloadPolicyRequest struct {
 
 func (x *ReloadPolicyRequest) Reset() {
 	*x = ReloadPolicyRequest{}
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[14]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1176,7 @@ func (x *ReloadPolicyRequest) String() string {
 func (*ReloadPolicyRequest) ProtoMessage() {}
 
 func (x *ReloadPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[14]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1189,7 @@ func (x *ReloadPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ReloadPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{14}
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{15}
 }
 
 // Sent by the sidecar.
@@ -1094,7 +1205,7 @@ type ReloadPolicyResponse struct {
 
 func (x *ReloadPolicyResponse) Reset() {
 	*x = ReloadPolicyResponse{}
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[15]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1217,7 @@ func (x *ReloadPolicyResponse) String() string {
 func (*ReloadPolicyResponse) ProtoMessage() {}
 
 func (x *ReloadPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_callgate_v1_policy_service_proto_msgTypes[15]
+	mi := &file_callgate_v1_policy_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1230,7 @@ func (x *ReloadPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ReloadPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{15}
+	return file_callgate_v1_policy_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReloadPolicyResponse) GetPolicyRevision() uint64 {
@@ -1140,7 +1251,7 @@ var File_callgate_v1_policy_service_proto protoreflect.FileDescriptor
 
 const file_callgate_v1_policy_service_proto_rawDesc = "" +
 	"\n" +
-	" callgate/v1/policy_service.proto\x12\vcallgate.v1\x1a\x1ccallgate/v1/permission.proto\x1a\x17callgate/v1/types.proto\"\x12\n" +
+	" callgate/v1/policy_service.proto\x12\vcallgate.v1\x1a\x1ecallgate/v1/hook_service.proto\x1a\x1ccallgate/v1/permission.proto\x1a\x17callgate/v1/types.proto\"\x12\n" +
 	"\x10GetPolicyRequest\"\xd5\x01\n" +
 	"\x11GetPolicyResponse\x12'\n" +
 	"\x0fpolicy_revision\x18\x01 \x01(\x04R\x0epolicyRevision\x123\n" +
@@ -1194,13 +1305,22 @@ const file_callgate_v1_policy_service_proto_rawDesc = "" +
 	"definition\x18\a \x01(\v2\x1b.callgate.v1.ToolDefinitionR\n" +
 	"definitionB\n" +
 	"\n" +
-	"\bquestion\"\xb3\x02\n" +
+	"\bquestion\"\x8d\x03\n" +
 	"\x17ExplainDecisionResponse\x128\n" +
 	"\averdict\x18\x01 \x01(\v2\x1e.callgate.v1.PermissionVerdictR\averdict\x12/\n" +
 	"\x05steps\x18\x02 \x03(\v2\x19.callgate.v1.DecisionStepR\x05steps\x127\n" +
 	"\bsegments\x18\x03 \x03(\v2\x1b.callgate.v1.CommandSegmentR\bsegments\x12F\n" +
 	"\x10grant_candidates\x18\x04 \x03(\v2\x1b.callgate.v1.GrantCandidateR\x0fgrantCandidates\x12,\n" +
-	"\x05error\x18\x05 \x01(\v2\x16.callgate.v1.ToolErrorR\x05error\"\xe8\x01\n" +
+	"\x05error\x18\x05 \x01(\v2\x16.callgate.v1.ToolErrorR\x05error\x120\n" +
+	"\x05hooks\x18\x06 \x03(\v2\x1a.callgate.v1.ExplainedHookR\x05hooks\x12&\n" +
+	"\x0fhooks_not_asked\x18\a \x03(\tR\rhooksNotAsked\"\x89\x02\n" +
+	"\rExplainedHook\x12\x17\n" +
+	"\ahook_id\x18\x01 \x01(\tR\x06hookId\x121\n" +
+	"\x06action\x18\x02 \x01(\x0e2\x19.callgate.v1.BeforeActionR\x06action\x12&\n" +
+	"\x0freason_for_user\x18\x03 \x01(\tR\rreasonForUser\x12,\n" +
+	"\x12modified_args_json\x18\x04 \x01(\fR\x10modifiedArgsJson\x12-\n" +
+	"\x12additional_context\x18\x05 \x01(\tR\x11additionalContext\x12'\n" +
+	"\x0fsuppress_output\x18\x06 \x01(\bR\x0esuppressOutput\"\xe8\x01\n" +
 	"\fDecisionStep\x120\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x1a.callgate.v1.DecisionStageR\x05stage\x125\n" +
 	"\x06effect\x18\x02 \x01(\x0e2\x1d.callgate.v1.PermissionEffectR\x06effect\x12\x12\n" +
@@ -1244,7 +1364,7 @@ func file_callgate_v1_policy_service_proto_rawDescGZIP() []byte {
 	return file_callgate_v1_policy_service_proto_rawDescData
 }
 
-var file_callgate_v1_policy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_callgate_v1_policy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_callgate_v1_policy_service_proto_goTypes = []any{
 	(*GetPolicyRequest)(nil),          // 0: callgate.v1.GetPolicyRequest
 	(*GetPolicyResponse)(nil),         // 1: callgate.v1.GetPolicyResponse
@@ -1256,70 +1376,74 @@ var file_callgate_v1_policy_service_proto_goTypes = []any{
 	(*CheckRulesResponse)(nil),        // 7: callgate.v1.CheckRulesResponse
 	(*ExplainDecisionRequest)(nil),    // 8: callgate.v1.ExplainDecisionRequest
 	(*ExplainDecisionResponse)(nil),   // 9: callgate.v1.ExplainDecisionResponse
-	(*DecisionStep)(nil),              // 10: callgate.v1.DecisionStep
-	(*CommandSegment)(nil),            // 11: callgate.v1.CommandSegment
-	(*SetWorkspaceTrustRequest)(nil),  // 12: callgate.v1.SetWorkspaceTrustRequest
-	(*SetWorkspaceTrustResponse)(nil), // 13: callgate.v1.SetWorkspaceTrustResponse
-	(*ReloadPolicyRequest)(nil),       // 14: callgate.v1.ReloadPolicyRequest
-	(*ReloadPolicyResponse)(nil),      // 15: callgate.v1.ReloadPolicyResponse
-	(Mode)(0),                         // 16: callgate.v1.Mode
-	(RuleSource)(0),                   // 17: callgate.v1.RuleSource
-	(*RuleProblem)(nil),               // 18: callgate.v1.RuleProblem
-	(PermissionEffect)(0),             // 19: callgate.v1.PermissionEffect
-	(RuleState)(0),                    // 20: callgate.v1.RuleState
-	(*Rule)(nil),                      // 21: callgate.v1.Rule
-	(*RuleSpec)(nil),                  // 22: callgate.v1.RuleSpec
-	(*ToolCall)(nil),                  // 23: callgate.v1.ToolCall
-	(*ToolDefinition)(nil),            // 24: callgate.v1.ToolDefinition
-	(*PermissionVerdict)(nil),         // 25: callgate.v1.PermissionVerdict
-	(*GrantCandidate)(nil),            // 26: callgate.v1.GrantCandidate
-	(*ToolError)(nil),                 // 27: callgate.v1.ToolError
-	(DecisionStage)(0),                // 28: callgate.v1.DecisionStage
+	(*ExplainedHook)(nil),             // 10: callgate.v1.ExplainedHook
+	(*DecisionStep)(nil),              // 11: callgate.v1.DecisionStep
+	(*CommandSegment)(nil),            // 12: callgate.v1.CommandSegment
+	(*SetWorkspaceTrustRequest)(nil),  // 13: callgate.v1.SetWorkspaceTrustRequest
+	(*SetWorkspaceTrustResponse)(nil), // 14: callgate.v1.SetWorkspaceTrustResponse
+	(*ReloadPolicyRequest)(nil),       // 15: callgate.v1.ReloadPolicyRequest
+	(*ReloadPolicyResponse)(nil),      // 16: callgate.v1.ReloadPolicyResponse
+	(Mode)(0),                         // 17: callgate.v1.Mode
+	(RuleSource)(0),                   // 18: callgate.v1.RuleSource
+	(*RuleProblem)(nil),               // 19: callgate.v1.RuleProblem
+	(PermissionEffect)(0),             // 20: callgate.v1.PermissionEffect
+	(RuleState)(0),                    // 21: callgate.v1.RuleState
+	(*Rule)(nil),                      // 22: callgate.v1.Rule
+	(*RuleSpec)(nil),                  // 23: callgate.v1.RuleSpec
+	(*ToolCall)(nil),                  // 24: callgate.v1.ToolCall
+	(*ToolDefinition)(nil),            // 25: callgate.v1.ToolDefinition
+	(*PermissionVerdict)(nil),         // 26: callgate.v1.PermissionVerdict
+	(*GrantCandidate)(nil),            // 27: callgate.v1.GrantCandidate
+	(*ToolError)(nil),                 // 28: callgate.v1.ToolError
+	(BeforeAction)(0),                 // 29: callgate.v1.BeforeAction
+	(DecisionStage)(0),                // 30: callgate.v1.DecisionStage
 }
 var file_callgate_v1_policy_service_proto_depIdxs = []int32{
 	3,  // 0: callgate.v1.GetPolicyResponse.sources:type_name -> callgate.v1.PolicySource
-	16, // 1: callgate.v1.GetPolicyResponse.max_mode:type_name -> callgate.v1.Mode
+	17, // 1: callgate.v1.GetPolicyResponse.max_mode:type_name -> callgate.v1.Mode
 	2,  // 2: callgate.v1.GetPolicyResponse.aliases:type_name -> callgate.v1.ToolNameAlias
-	17, // 3: callgate.v1.PolicySource.source:type_name -> callgate.v1.RuleSource
-	18, // 4: callgate.v1.PolicySource.problems:type_name -> callgate.v1.RuleProblem
-	17, // 5: callgate.v1.ListRulesRequest.sources:type_name -> callgate.v1.RuleSource
-	19, // 6: callgate.v1.ListRulesRequest.effect:type_name -> callgate.v1.PermissionEffect
-	20, // 7: callgate.v1.ListRulesRequest.state:type_name -> callgate.v1.RuleState
-	21, // 8: callgate.v1.ListRulesResponse.rules:type_name -> callgate.v1.Rule
-	22, // 9: callgate.v1.CheckRulesRequest.rules:type_name -> callgate.v1.RuleSpec
-	17, // 10: callgate.v1.CheckRulesRequest.source:type_name -> callgate.v1.RuleSource
-	18, // 11: callgate.v1.CheckRulesResponse.problems:type_name -> callgate.v1.RuleProblem
-	23, // 12: callgate.v1.ExplainDecisionRequest.call:type_name -> callgate.v1.ToolCall
-	16, // 13: callgate.v1.ExplainDecisionRequest.mode:type_name -> callgate.v1.Mode
-	22, // 14: callgate.v1.ExplainDecisionRequest.extra_rules:type_name -> callgate.v1.RuleSpec
-	24, // 15: callgate.v1.ExplainDecisionRequest.definition:type_name -> callgate.v1.ToolDefinition
-	25, // 16: callgate.v1.ExplainDecisionResponse.verdict:type_name -> callgate.v1.PermissionVerdict
-	10, // 17: callgate.v1.ExplainDecisionResponse.steps:type_name -> callgate.v1.DecisionStep
-	11, // 18: callgate.v1.ExplainDecisionResponse.segments:type_name -> callgate.v1.CommandSegment
-	26, // 19: callgate.v1.ExplainDecisionResponse.grant_candidates:type_name -> callgate.v1.GrantCandidate
-	27, // 20: callgate.v1.ExplainDecisionResponse.error:type_name -> callgate.v1.ToolError
-	28, // 21: callgate.v1.DecisionStep.stage:type_name -> callgate.v1.DecisionStage
-	19, // 22: callgate.v1.DecisionStep.effect:type_name -> callgate.v1.PermissionEffect
-	17, // 23: callgate.v1.DecisionStep.source:type_name -> callgate.v1.RuleSource
-	19, // 24: callgate.v1.CommandSegment.effect:type_name -> callgate.v1.PermissionEffect
-	18, // 25: callgate.v1.ReloadPolicyResponse.problems:type_name -> callgate.v1.RuleProblem
-	0,  // 26: callgate.v1.PolicyService.GetPolicy:input_type -> callgate.v1.GetPolicyRequest
-	4,  // 27: callgate.v1.PolicyService.ListRules:input_type -> callgate.v1.ListRulesRequest
-	6,  // 28: callgate.v1.PolicyService.CheckRules:input_type -> callgate.v1.CheckRulesRequest
-	8,  // 29: callgate.v1.PolicyService.ExplainDecision:input_type -> callgate.v1.ExplainDecisionRequest
-	12, // 30: callgate.v1.PolicyService.SetWorkspaceTrust:input_type -> callgate.v1.SetWorkspaceTrustRequest
-	14, // 31: callgate.v1.PolicyService.ReloadPolicy:input_type -> callgate.v1.ReloadPolicyRequest
-	1,  // 32: callgate.v1.PolicyService.GetPolicy:output_type -> callgate.v1.GetPolicyResponse
-	5,  // 33: callgate.v1.PolicyService.ListRules:output_type -> callgate.v1.ListRulesResponse
-	7,  // 34: callgate.v1.PolicyService.CheckRules:output_type -> callgate.v1.CheckRulesResponse
-	9,  // 35: callgate.v1.PolicyService.ExplainDecision:output_type -> callgate.v1.ExplainDecisionResponse
-	13, // 36: callgate.v1.PolicyService.SetWorkspaceTrust:output_type -> callgate.v1.SetWorkspaceTrustResponse
-	15, // 37: callgate.v1.PolicyService.ReloadPolicy:output_type -> callgate.v1.ReloadPolicyResponse
-	32, // [32:38] is the sub-list for method output_type
-	26, // [26:32] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	18, // 3: callgate.v1.PolicySource.source:type_name -> callgate.v1.RuleSource
+	19, // 4: callgate.v1.PolicySource.problems:type_name -> callgate.v1.RuleProblem
+	18, // 5: callgate.v1.ListRulesRequest.sources:type_name -> callgate.v1.RuleSource
+	20, // 6: callgate.v1.ListRulesRequest.effect:type_name -> callgate.v1.PermissionEffect
+	21, // 7: callgate.v1.ListRulesRequest.state:type_name -> callgate.v1.RuleState
+	22, // 8: callgate.v1.ListRulesResponse.rules:type_name -> callgate.v1.Rule
+	23, // 9: callgate.v1.CheckRulesRequest.rules:type_name -> callgate.v1.RuleSpec
+	18, // 10: callgate.v1.CheckRulesRequest.source:type_name -> callgate.v1.RuleSource
+	19, // 11: callgate.v1.CheckRulesResponse.problems:type_name -> callgate.v1.RuleProblem
+	24, // 12: callgate.v1.ExplainDecisionRequest.call:type_name -> callgate.v1.ToolCall
+	17, // 13: callgate.v1.ExplainDecisionRequest.mode:type_name -> callgate.v1.Mode
+	23, // 14: callgate.v1.ExplainDecisionRequest.extra_rules:type_name -> callgate.v1.RuleSpec
+	25, // 15: callgate.v1.ExplainDecisionRequest.definition:type_name -> callgate.v1.ToolDefinition
+	26, // 16: callgate.v1.ExplainDecisionResponse.verdict:type_name -> callgate.v1.PermissionVerdict
+	11, // 17: callgate.v1.ExplainDecisionResponse.steps:type_name -> callgate.v1.DecisionStep
+	12, // 18: callgate.v1.ExplainDecisionResponse.segments:type_name -> callgate.v1.CommandSegment
+	27, // 19: callgate.v1.ExplainDecisionResponse.grant_candidates:type_name -> callgate.v1.GrantCandidate
+	28, // 20: callgate.v1.ExplainDecisionResponse.error:type_name -> callgate.v1.ToolError
+	10, // 21: callgate.v1.ExplainDecisionResponse.hooks:type_name -> callgate.v1.ExplainedHook
+	29, // 22: callgate.v1.ExplainedHook.action:type_name -> callgate.v1.BeforeAction
+	30, // 23: callgate.v1.DecisionStep.stage:type_name -> callgate.v1.DecisionStage
+	20, // 24: callgate.v1.DecisionStep.effect:type_name -> callgate.v1.PermissionEffect
+	18, // 25: callgate.v1.DecisionStep.source:type_name -> callgate.v1.RuleSource
+	20, // 26: callgate.v1.CommandSegment.effect:type_name -> callgate.v1.PermissionEffect
+	19, // 27: callgate.v1.ReloadPolicyResponse.problems:type_name -> callgate.v1.RuleProblem
+	0,  // 28: callgate.v1.PolicyService.GetPolicy:input_type -> callgate.v1.GetPolicyRequest
+	4,  // 29: callgate.v1.PolicyService.ListRules:input_type -> callgate.v1.ListRulesRequest
+	6,  // 30: callgate.v1.PolicyService.CheckRules:input_type -> callgate.v1.CheckRulesRequest
+	8,  // 31: callgate.v1.PolicyService.ExplainDecision:input_type -> callgate.v1.ExplainDecisionRequest
+	13, // 32: callgate.v1.PolicyService.SetWorkspaceTrust:input_type -> callgate.v1.SetWorkspaceTrustRequest
+	15, // 33: callgate.v1.PolicyService.ReloadPolicy:input_type -> callgate.v1.ReloadPolicyRequest
+	1,  // 34: callgate.v1.PolicyService.GetPolicy:output_type -> callgate.v1.GetPolicyResponse
+	5,  // 35: callgate.v1.PolicyService.ListRules:output_type -> callgate.v1.ListRulesResponse
+	7,  // 36: callgate.v1.PolicyService.CheckRules:output_type -> callgate.v1.CheckRulesResponse
+	9,  // 37: callgate.v1.PolicyService.ExplainDecision:output_type -> callgate.v1.ExplainDecisionResponse
+	14, // 38: callgate.v1.PolicyService.SetWorkspaceTrust:output_type -> callgate.v1.SetWorkspaceTrustResponse
+	16, // 39: callgate.v1.PolicyService.ReloadPolicy:output_type -> callgate.v1.ReloadPolicyResponse
+	34, // [34:40] is the sub-list for method output_type
+	28, // [28:34] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_callgate_v1_policy_service_proto_init() }
@@ -1327,6 +1451,7 @@ func file_callgate_v1_policy_service_proto_init() {
 	if File_callgate_v1_policy_service_proto != nil {
 		return
 	}
+	file_callgate_v1_hook_service_proto_init()
 	file_callgate_v1_permission_proto_init()
 	file_callgate_v1_types_proto_init()
 	file_callgate_v1_policy_service_proto_msgTypes[8].OneofWrappers = []any{
@@ -1339,7 +1464,7 @@ func file_callgate_v1_policy_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_callgate_v1_policy_service_proto_rawDesc), len(file_callgate_v1_policy_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -7930,6 +7930,36 @@ pub struct ExplainDecisionResponse {
     /// Why the call would end before any decision. Absent: it would not.
     #[prost(message, optional, tag = "5")]
     pub error: ::core::option::Option<ToolError>,
+    /// What built-in hooks would say before the call, in order, up to one that denies.
+    /// Counted in `verdict`. Of a question by text they see the subject only.
+    #[prost(message, repeated, tag = "6")]
+    pub hooks: ::prost::alloc::vec::Vec<ExplainedHook>,
+    /// Hooks of processes that would be asked before the call, in order. They were not
+    /// asked, and what they would say is not counted.
+    #[prost(string, repeated, tag = "7")]
+    pub hooks_not_asked: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What a built-in hook would say before a call.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedHook {
+    /// The hook.
+    #[prost(string, tag = "1")]
+    pub hook_id: ::prost::alloc::string::String,
+    /// What it would decide.
+    #[prost(enumeration = "BeforeAction", tag = "2")]
+    pub action: i32,
+    /// For people. Empty: none.
+    #[prost(string, tag = "3")]
+    pub reason_for_user: ::prost::alloc::string::String,
+    /// The whole new arguments. Empty: unchanged.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub modified_args_json: ::prost::bytes::Bytes,
+    /// For the conversation. Empty: none.
+    #[prost(string, tag = "5")]
+    pub additional_context: ::prost::alloc::string::String,
+    /// It would keep the result from the model.
+    #[prost(bool, tag = "6")]
+    pub suppress_output: bool,
 }
 /// What one stage said.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,6 +6,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { BeforeAction } from "./hook_service_pb.js";
+import { file_callgate_v1_hook_service } from "./hook_service_pb.js";
 import type { GrantCandidate, Mode, Rule, RuleProblem, RuleSpec, RuleState } from "./permission_pb.js";
 import { file_callgate_v1_permission } from "./permission_pb.js";
 import type { DecisionStage, PermissionEffect, PermissionVerdict, RuleSource, ToolCall, ToolDefinition, ToolError } from "./types_pb.js";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file callgate/v1/policy_service.proto.
  */
 export const file_callgate_v1_policy_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBjYWxsZ2F0ZS92MS9wb2xpY3lfc2VydmljZS5wcm90bxILY2FsbGdhdGUudjEiEgoQR2V0UG9saWN5UmVxdWVzdCKqAQoRR2V0UG9saWN5UmVzcG9uc2USFwoPcG9saWN5X3JldmlzaW9uGAEgASgEEioKB3NvdXJjZXMYAiADKAsyGS5jYWxsZ2F0ZS52MS5Qb2xpY3lTb3VyY2USIwoIbWF4X21vZGUYAyABKA4yES5jYWxsZ2F0ZS52MS5Nb2RlEisKB2FsaWFzZXMYBCADKAsyGi5jYWxsZ2F0ZS52MS5Ub29sTmFtZUFsaWFzIisKDVRvb2xOYW1lQWxpYXMSDAoEbmFtZRgBIAEoCRIMCgR0b29sGAIgASgJIr0BCgxQb2xpY3lTb3VyY2USJwoGc291cmNlGAEgASgOMhcuY2FsbGdhdGUudjEuUnVsZVNvdXJjZRIOCgZvcmlnaW4YAiABKAkSEgoKcnVsZV9jb3VudBgDIAEoDRIqCghwcm9ibGVtcxgEIAMoCzIYLmNhbGxnYXRlLnYxLlJ1bGVQcm9ibGVtEg0KBXN0YWxlGAUgASgIEg8KB3RydXN0ZWQYBiABKAgSFAoMbG9hZGVkX2F0X21zGAcgASgEIs0BChBMaXN0UnVsZXNSZXF1ZXN0EigKB3NvdXJjZXMYASADKA4yFy5jYWxsZ2F0ZS52MS5SdWxlU291cmNlEhIKCnNlc3Npb25faWQYAiABKAkSLQoGZWZmZWN0GAMgASgOMh0uY2FsbGdhdGUudjEuUGVybWlzc2lvbkVmZmVjdBIlCgVzdGF0ZRgEIAEoDjIWLmNhbGxnYXRlLnYxLlJ1bGVTdGF0ZRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJOChFMaXN0UnVsZXNSZXNwb25zZRIgCgVydWxlcxgBIAMoCzIRLmNhbGxnYXRlLnYxLlJ1bGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInYKEUNoZWNrUnVsZXNSZXF1ZXN0EhIKCnJ1bGVzX2pzb24YASABKAwSJAoFcnVsZXMYAiADKAsyFS5jYWxsZ2F0ZS52MS5SdWxlU3BlYxInCgZzb3VyY2UYAyABKA4yFy5jYWxsZ2F0ZS52MS5SdWxlU291cmNlImAKEkNoZWNrUnVsZXNSZXNwb25zZRIKCgJvaxgBIAEoCBIqCghwcm9ibGVtcxgCIAMoCzIYLmNhbGxnYXRlLnYxLlJ1bGVQcm9ibGVtEhIKCnJ1bGVfY291bnQYAyABKA0i7QEKFkV4cGxhaW5EZWNpc2lvblJlcXVlc3QSDgoEdGV4dBgBIAEoCUgAEiUKBGNhbGwYAiABKAsyFS5jYWxsZ2F0ZS52MS5Ub29sQ2FsbEgAEhIKCnNlc3Npb25faWQYAyABKAkSHwoEbW9kZRgEIAEoDjIRLmNhbGxnYXRlLnYxLk1vZGUSKgoLZXh0cmFfcnVsZXMYBSADKAsyFS5jYWxsZ2F0ZS52MS5SdWxlU3BlYxIvCgpkZWZpbml0aW9uGAcgASgLMhsuY2FsbGdhdGUudjEuVG9vbERlZmluaXRpb25CCgoIcXVlc3Rpb24igQIKF0V4cGxhaW5EZWNpc2lvblJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5jYWxsZ2F0ZS52MS5QZXJtaXNzaW9uVmVyZGljdBIoCgVzdGVwcxgCIAMoCzIZLmNhbGxnYXRlLnYxLkRlY2lzaW9uU3RlcBItCghzZWdtZW50cxgDIAMoCzIbLmNhbGxnYXRlLnYxLkNvbW1hbmRTZWdtZW50EjUKEGdyYW50X2NhbmRpZGF0ZXMYBCADKAsyGy5jYWxsZ2F0ZS52MS5HcmFudENhbmRpZGF0ZRIlCgVlcnJvchgFIAEoCzIWLmNhbGxnYXRlLnYxLlRvb2xFcnJvciK9AQoMRGVjaXNpb25TdGVwEikKBXN0YWdlGAEgASgOMhouY2FsbGdhdGUudjEuRGVjaXNpb25TdGFnZRItCgZlZmZlY3QYAiABKA4yHS5jYWxsZ2F0ZS52MS5QZXJtaXNzaW9uRWZmZWN0EgwKBHJ1bGUYAyABKAkSJwoGc291cmNlGAQgASgOMhcuY2FsbGdhdGUudjEuUnVsZVNvdXJjZRIOCgZvcmlnaW4YBSABKAkSDAoEbm90ZRgGIAEoCSKFAQoOQ29tbWFuZFNlZ21lbnQSDAoEdGV4dBgBIAEoCRINCgV3b3JkcxgCIAMoCRIQCgh3cmFwcGVycxgDIAMoCRIVCg1vcGFxdWVfcmVhc29uGAQgASgJEi0KBmVmZmVjdBgFIAEoDjIdLmNhbGxnYXRlLnYxLlBlcm1pc3Npb25FZmZlY3QiPgoYU2V0V29ya3NwYWNlVHJ1c3RSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIPCgd0cnVzdGVkGAIgASgIIjQKGVNldFdvcmtzcGFjZVRydXN0UmVzcG9uc2USFwoPcG9saWN5X3JldmlzaW9uGAEgASgEIhUKE1JlbG9hZFBvbGljeVJlcXVlc3QiWwoUUmVsb2FkUG9saWN5UmVzcG9uc2USFwoPcG9saWN5X3JldmlzaW9uGAEgASgEEioKCHByb2JsZW1zGAIgAygLMhguY2FsbGdhdGUudjEuUnVsZVByb2JsZW0yjQQKDVBvbGljeVNlcnZpY2USSgoJR2V0UG9saWN5Eh0uY2FsbGdhdGUudjEuR2V0UG9saWN5UmVxdWVzdBoeLmNhbGxnYXRlLnYxLkdldFBvbGljeVJlc3BvbnNlEkoKCUxpc3RSdWxlcxIdLmNhbGxnYXRlLnYxLkxpc3RSdWxlc1JlcXVlc3QaHi5jYWxsZ2F0ZS52MS5MaXN0UnVsZXNSZXNwb25zZRJNCgpDaGVja1J1bGVzEh4uY2FsbGdhdGUudjEuQ2hlY2tSdWxlc1JlcXVlc3QaHy5jYWxsZ2F0ZS52MS5DaGVja1J1bGVzUmVzcG9uc2USXAoPRXhwbGFpbkRlY2lzaW9uEiMuY2FsbGdhdGUudjEuRXhwbGFpbkRlY2lzaW9uUmVxdWVzdBokLmNhbGxnYXRlLnYxLkV4cGxhaW5EZWNpc2lvblJlc3BvbnNlEmIKEVNldFdvcmtzcGFjZVRydXN0EiUuY2FsbGdhdGUudjEuU2V0V29ya3NwYWNlVHJ1c3RSZXF1ZXN0GiYuY2FsbGdhdGUudjEuU2V0V29ya3NwYWNlVHJ1c3RSZXNwb25zZRJTCgxSZWxvYWRQb2xpY3kSIC5jYWxsZ2F0ZS52MS5SZWxvYWRQb2xpY3lSZXF1ZXN0GiEuY2FsbGdhdGUudjEuUmVsb2FkUG9saWN5UmVzcG9uc2ViBnByb3RvMw", [file_callgate_v1_permission, file_callgate_v1_types]);
+  fileDesc("CiBjYWxsZ2F0ZS92MS9wb2xpY3lfc2VydmljZS5wcm90bxILY2FsbGdhdGUudjEiEgoQR2V0UG9saWN5UmVxdWVzdCKqAQoRR2V0UG9saWN5UmVzcG9uc2USFwoPcG9saWN5X3JldmlzaW9uGAEgASgEEioKB3NvdXJjZXMYAiADKAsyGS5jYWxsZ2F0ZS52MS5Qb2xpY3lTb3VyY2USIwoIbWF4X21vZGUYAyABKA4yES5jYWxsZ2F0ZS52MS5Nb2RlEisKB2FsaWFzZXMYBCADKAsyGi5jYWxsZ2F0ZS52MS5Ub29sTmFtZUFsaWFzIisKDVRvb2xOYW1lQWxpYXMSDAoEbmFtZRgBIAEoCRIMCgR0b29sGAIgASgJIr0BCgxQb2xpY3lTb3VyY2USJwoGc291cmNlGAEgASgOMhcuY2FsbGdhdGUudjEuUnVsZVNvdXJjZRIOCgZvcmlnaW4YAiABKAkSEgoKcnVsZV9jb3VudBgDIAEoDRIqCghwcm9ibGVtcxgEIAMoCzIYLmNhbGxnYXRlLnYxLlJ1bGVQcm9ibGVtEg0KBXN0YWxlGAUgASgIEg8KB3RydXN0ZWQYBiABKAgSFAoMbG9hZGVkX2F0X21zGAcgASgEIs0BChBMaXN0UnVsZXNSZXF1ZXN0EigKB3NvdXJjZXMYASADKA4yFy5jYWxsZ2F0ZS52MS5SdWxlU291cmNlEhIKCnNlc3Npb25faWQYAiABKAkSLQoGZWZmZWN0GAMgASgOMh0uY2FsbGdhdGUudjEuUGVybWlzc2lvbkVmZmVjdBIlCgVzdGF0ZRgEIAEoDjIWLmNhbGxnYXRlLnYxLlJ1bGVTdGF0ZRIRCglwYWdlX3NpemUYBSABKA0SEgoKcGFnZV90b2tlbhgGIAEoCSJOChFMaXN0UnVsZXNSZXNwb25zZRIgCgVydWxlcxgBIAMoCzIRLmNhbGxnYXRlLnYxLlJ1bGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInYKEUNoZWNrUnVsZXNSZXF1ZXN0EhIKCnJ1bGVzX2pzb24YASABKAwSJAoFcnVsZXMYAiADKAsyFS5jYWxsZ2F0ZS52MS5SdWxlU3BlYxInCgZzb3VyY2UYAyABKA4yFy5jYWxsZ2F0ZS52MS5SdWxlU291cmNlImAKEkNoZWNrUnVsZXNSZXNwb25zZRIKCgJvaxgBIAEoCBIqCghwcm9ibGVtcxgCIAMoCzIYLmNhbGxnYXRlLnYxLlJ1bGVQcm9ibGVtEhIKCnJ1bGVfY291bnQYAyABKA0i7QEKFkV4cGxhaW5EZWNpc2lvblJlcXVlc3QSDgoEdGV4dBgBIAEoCUgAEiUKBGNhbGwYAiABKAsyFS5jYWxsZ2F0ZS52MS5Ub29sQ2FsbEgAEhIKCnNlc3Npb25faWQYAyABKAkSHwoEbW9kZRgEIAEoDjIRLmNhbGxnYXRlLnYxLk1vZGUSKgoLZXh0cmFfcnVsZXMYBSADKAsyFS5jYWxsZ2F0ZS52MS5SdWxlU3BlYxIvCgpkZWZpbml0aW9uGAcgASgLMhsuY2FsbGdhdGUudjEuVG9vbERlZmluaXRpb25CCgoIcXVlc3Rpb24ixQIKF0V4cGxhaW5EZWNpc2lvblJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5jYWxsZ2F0ZS52MS5QZXJtaXNzaW9uVmVyZGljdBIoCgVzdGVwcxgCIAMoCzIZLmNhbGxnYXRlLnYxLkRlY2lzaW9uU3RlcBItCghzZWdtZW50cxgDIAMoCzIbLmNhbGxnYXRlLnYxLkNvbW1hbmRTZWdtZW50EjUKEGdyYW50X2NhbmRpZGF0ZXMYBCADKAsyGy5jYWxsZ2F0ZS52MS5HcmFudENhbmRpZGF0ZRIlCgVlcnJvchgFIAEoCzIWLmNhbGxnYXRlLnYxLlRvb2xFcnJvchIpCgVob29rcxgGIAMoCzIaLmNhbGxnYXRlLnYxLkV4cGxhaW5lZEhvb2sSFwoPaG9va3Nfbm90X2Fza2VkGAcgAygJIrUBCg1FeHBsYWluZWRIb29rEg8KB2hvb2tfaWQYASABKAkSKQoGYWN0aW9uGAIgASgOMhkuY2FsbGdhdGUudjEuQmVmb3JlQWN0aW9uEhcKD3JlYXNvbl9mb3JfdXNlchgDIAEoCRIaChJtb2RpZmllZF9hcmdzX2pzb24YBCABKAwSGgoSYWRkaXRpb25hbF9jb250ZXh0GAUgASgJEhcKD3N1cHByZXNzX291dHB1dBgGIAEoCCK9AQoMRGVjaXNpb25TdGVwEikKBXN0YWdlGAEgASgOMhouY2FsbGdhdGUudjEuRGVjaXNpb25TdGFnZRItCgZlZmZlY3QYAiABKA4yHS5jYWxsZ2F0ZS52MS5QZXJtaXNzaW9uRWZmZWN0EgwKBHJ1bGUYAyABKAkSJwoGc291cmNlGAQgASgOMhcuY2FsbGdhdGUudjEuUnVsZVNvdXJjZRIOCgZvcmlnaW4YBSABKAkSDAoEbm90ZRgGIAEoCSKFAQoOQ29tbWFuZFNlZ21lbnQSDAoEdGV4dBgBIAEoCRINCgV3b3JkcxgCIAMoCRIQCgh3cmFwcGVycxgDIAMoCRIVCg1vcGFxdWVfcmVhc29uGAQgASgJEi0KBmVmZmVjdBgFIAEoDjIdLmNhbGxnYXRlLnYxLlBlcm1pc3Npb25FZmZlY3QiPgoYU2V0V29ya3NwYWNlVHJ1c3RSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIPCgd0cnVzdGVkGAIgASgIIjQKGVNldFdvcmtzcGFjZVRydXN0UmVzcG9uc2USFwoPcG9saWN5X3JldmlzaW9uGAEgASgEIhUKE1JlbG9hZFBvbGljeVJlcXVlc3QiWwoUUmVsb2FkUG9saWN5UmVzcG9uc2USFwoPcG9saWN5X3JldmlzaW9uGAEgASgEEioKCHByb2JsZW1zGAIgAygLMhguY2FsbGdhdGUudjEuUnVsZVByb2JsZW0yjQQKDVBvbGljeVNlcnZpY2USSgoJR2V0UG9saWN5Eh0uY2FsbGdhdGUudjEuR2V0UG9saWN5UmVxdWVzdBoeLmNhbGxnYXRlLnYxLkdldFBvbGljeVJlc3BvbnNlEkoKCUxpc3RSdWxlcxIdLmNhbGxnYXRlLnYxLkxpc3RSdWxlc1JlcXVlc3QaHi5jYWxsZ2F0ZS52MS5MaXN0UnVsZXNSZXNwb25zZRJNCgpDaGVja1J1bGVzEh4uY2FsbGdhdGUudjEuQ2hlY2tSdWxlc1JlcXVlc3QaHy5jYWxsZ2F0ZS52MS5DaGVja1J1bGVzUmVzcG9uc2USXAoPRXhwbGFpbkRlY2lzaW9uEiMuY2FsbGdhdGUudjEuRXhwbGFpbkRlY2lzaW9uUmVxdWVzdBokLmNhbGxnYXRlLnYxLkV4cGxhaW5EZWNpc2lvblJlc3BvbnNlEmIKEVNldFdvcmtzcGFjZVRydXN0EiUuY2FsbGdhdGUudjEuU2V0V29ya3NwYWNlVHJ1c3RSZXF1ZXN0GiYuY2FsbGdhdGUudjEuU2V0V29ya3NwYWNlVHJ1c3RSZXNwb25zZRJTCgxSZWxvYWRQb2xpY3kSIC5jYWxsZ2F0ZS52MS5SZWxvYWRQb2xpY3lSZXF1ZXN0GiEuY2FsbGdhdGUudjEuUmVsb2FkUG9saWN5UmVzcG9uc2ViBnByb3RvMw", [file_callgate_v1_hook_service, file_callgate_v1_permission, file_callgate_v1_types]);
 
 /**
  * Sent by anyone who looks.
@@ -428,6 +430,22 @@ export type ExplainDecisionResponse = Message<"callgate.v1.ExplainDecisionRespon
    * @generated from field: callgate.v1.ToolError error = 5;
    */
   error?: ToolError | undefined;
+
+  /**
+   * What built-in hooks would say before the call, in order, up to one that denies.
+   * Counted in `verdict`. Of a question by text they see the subject only.
+   *
+   * @generated from field: repeated callgate.v1.ExplainedHook hooks = 6;
+   */
+  hooks: ExplainedHook[];
+
+  /**
+   * Hooks of processes that would be asked before the call, in order. They were not
+   * asked, and what they would say is not counted.
+   *
+   * @generated from field: repeated string hooks_not_asked = 7;
+   */
+  hooksNotAsked: string[];
 };
 
 /**
@@ -436,6 +454,62 @@ export type ExplainDecisionResponse = Message<"callgate.v1.ExplainDecisionRespon
  */
 export const ExplainDecisionResponseSchema: GenMessage<ExplainDecisionResponse> = /*@__PURE__*/
   messageDesc(file_callgate_v1_policy_service, 9);
+
+/**
+ * What a built-in hook would say before a call.
+ *
+ * @generated from message callgate.v1.ExplainedHook
+ */
+export type ExplainedHook = Message<"callgate.v1.ExplainedHook"> & {
+  /**
+   * The hook.
+   *
+   * @generated from field: string hook_id = 1;
+   */
+  hookId: string;
+
+  /**
+   * What it would decide.
+   *
+   * @generated from field: callgate.v1.BeforeAction action = 2;
+   */
+  action: BeforeAction;
+
+  /**
+   * For people. Empty: none.
+   *
+   * @generated from field: string reason_for_user = 3;
+   */
+  reasonForUser: string;
+
+  /**
+   * The whole new arguments. Empty: unchanged.
+   *
+   * @generated from field: bytes modified_args_json = 4;
+   */
+  modifiedArgsJson: Uint8Array;
+
+  /**
+   * For the conversation. Empty: none.
+   *
+   * @generated from field: string additional_context = 5;
+   */
+  additionalContext: string;
+
+  /**
+   * It would keep the result from the model.
+   *
+   * @generated from field: bool suppress_output = 6;
+   */
+  suppressOutput: boolean;
+};
+
+/**
+ * Describes the message callgate.v1.ExplainedHook.
+ * Use `create(ExplainedHookSchema)` to create a new message.
+ */
+export const ExplainedHookSchema: GenMessage<ExplainedHook> = /*@__PURE__*/
+  messageDesc(file_callgate_v1_policy_service, 10);
 
 /**
  * What one stage said.
@@ -491,7 +565,7 @@ export type DecisionStep = Message<"callgate.v1.DecisionStep"> & {
  * Use `create(DecisionStepSchema)` to create a new message.
  */
 export const DecisionStepSchema: GenMessage<DecisionStep> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_policy_service, 10);
+  messageDesc(file_callgate_v1_policy_service, 11);
 
 /**
  * A part of a command as the analysis sees it.
@@ -540,7 +614,7 @@ export type CommandSegment = Message<"callgate.v1.CommandSegment"> & {
  * Use `create(CommandSegmentSchema)` to create a new message.
  */
 export const CommandSegmentSchema: GenMessage<CommandSegment> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_policy_service, 11);
+  messageDesc(file_callgate_v1_policy_service, 12);
 
 /**
  * Sent by an admin.
@@ -568,7 +642,7 @@ export type SetWorkspaceTrustRequest = Message<"callgate.v1.SetWorkspaceTrustReq
  * Use `create(SetWorkspaceTrustRequestSchema)` to create a new message.
  */
 export const SetWorkspaceTrustRequestSchema: GenMessage<SetWorkspaceTrustRequest> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_policy_service, 12);
+  messageDesc(file_callgate_v1_policy_service, 13);
 
 /**
  * Sent by the sidecar.
@@ -589,7 +663,7 @@ export type SetWorkspaceTrustResponse = Message<"callgate.v1.SetWorkspaceTrustRe
  * Use `create(SetWorkspaceTrustResponseSchema)` to create a new message.
  */
 export const SetWorkspaceTrustResponseSchema: GenMessage<SetWorkspaceTrustResponse> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_policy_service, 13);
+  messageDesc(file_callgate_v1_policy_service, 14);
 
 /**
  * Sent by an admin.
@@ -604,7 +678,7 @@ export type ReloadPolicyRequest = Message<"callgate.v1.ReloadPolicyRequest"> & {
  * Use `create(ReloadPolicyRequestSchema)` to create a new message.
  */
 export const ReloadPolicyRequestSchema: GenMessage<ReloadPolicyRequest> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_policy_service, 14);
+  messageDesc(file_callgate_v1_policy_service, 15);
 
 /**
  * Sent by the sidecar.
@@ -632,7 +706,7 @@ export type ReloadPolicyResponse = Message<"callgate.v1.ReloadPolicyResponse"> &
  * Use `create(ReloadPolicyResponseSchema)` to create a new message.
  */
 export const ReloadPolicyResponseSchema: GenMessage<ReloadPolicyResponse> = /*@__PURE__*/
-  messageDesc(file_callgate_v1_policy_service, 15);
+  messageDesc(file_callgate_v1_policy_service, 16);
 
 /**
  * Shows and checks rules, explains decisions. Rules are changed in their files,

@@ -22,49 +22,52 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from . import hook_service_pb2 as callgate_dot_v1_dot_hook__service__pb2
 from . import permission_pb2 as callgate_dot_v1_dot_permission__pb2
 from . import types_pb2 as callgate_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n callgate/v1/policy_service.proto\x12\x0b\x63\x61llgate.v1\x1a\x1c\x63\x61llgate/v1/permission.proto\x1a\x17\x63\x61llgate/v1/types.proto\"\x12\n\x10GetPolicyRequest\"\xaa\x01\n\x11GetPolicyResponse\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\x12*\n\x07sources\x18\x02 \x03(\x0b\x32\x19.callgate.v1.PolicySource\x12#\n\x08max_mode\x18\x03 \x01(\x0e\x32\x11.callgate.v1.Mode\x12+\n\x07\x61liases\x18\x04 \x03(\x0b\x32\x1a.callgate.v1.ToolNameAlias\"+\n\rToolNameAlias\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04tool\x18\x02 \x01(\t\"\xbd\x01\n\x0cPolicySource\x12\'\n\x06source\x18\x01 \x01(\x0e\x32\x17.callgate.v1.RuleSource\x12\x0e\n\x06origin\x18\x02 \x01(\t\x12\x12\n\nrule_count\x18\x03 \x01(\r\x12*\n\x08problems\x18\x04 \x03(\x0b\x32\x18.callgate.v1.RuleProblem\x12\r\n\x05stale\x18\x05 \x01(\x08\x12\x0f\n\x07trusted\x18\x06 \x01(\x08\x12\x14\n\x0cloaded_at_ms\x18\x07 \x01(\x04\"\xcd\x01\n\x10ListRulesRequest\x12(\n\x07sources\x18\x01 \x03(\x0e\x32\x17.callgate.v1.RuleSource\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12-\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\x0e\x32\x1d.callgate.v1.PermissionEffect\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.callgate.v1.RuleState\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\t\"N\n\x11ListRulesResponse\x12 \n\x05rules\x18\x01 \x03(\x0b\x32\x11.callgate.v1.Rule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"v\n\x11\x43heckRulesRequest\x12\x12\n\nrules_json\x18\x01 \x01(\x0c\x12$\n\x05rules\x18\x02 \x03(\x0b\x32\x15.callgate.v1.RuleSpec\x12\'\n\x06source\x18\x03 \x01(\x0e\x32\x17.callgate.v1.RuleSource\"`\n\x12\x43heckRulesResponse\x12\n\n\x02ok\x18\x01 \x01(\x08\x12*\n\x08problems\x18\x02 \x03(\x0b\x32\x18.callgate.v1.RuleProblem\x12\x12\n\nrule_count\x18\x03 \x01(\r\"\xed\x01\n\x16\x45xplainDecisionRequest\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12%\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x15.callgate.v1.ToolCallH\x00\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x1f\n\x04mode\x18\x04 \x01(\x0e\x32\x11.callgate.v1.Mode\x12*\n\x0b\x65xtra_rules\x18\x05 \x03(\x0b\x32\x15.callgate.v1.RuleSpec\x12/\n\ndefinition\x18\x07 \x01(\x0b\x32\x1b.callgate.v1.ToolDefinitionB\n\n\x08question\"\x81\x02\n\x17\x45xplainDecisionResponse\x12/\n\x07verdict\x18\x01 \x01(\x0b\x32\x1e.callgate.v1.PermissionVerdict\x12(\n\x05steps\x18\x02 \x03(\x0b\x32\x19.callgate.v1.DecisionStep\x12-\n\x08segments\x18\x03 \x03(\x0b\x32\x1b.callgate.v1.CommandSegment\x12\x35\n\x10grant_candidates\x18\x04 \x03(\x0b\x32\x1b.callgate.v1.GrantCandidate\x12%\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x16.callgate.v1.ToolError\"\xbd\x01\n\x0c\x44\x65\x63isionStep\x12)\n\x05stage\x18\x01 \x01(\x0e\x32\x1a.callgate.v1.DecisionStage\x12-\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\x0e\x32\x1d.callgate.v1.PermissionEffect\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\'\n\x06source\x18\x04 \x01(\x0e\x32\x17.callgate.v1.RuleSource\x12\x0e\n\x06origin\x18\x05 \x01(\t\x12\x0c\n\x04note\x18\x06 \x01(\t\"\x85\x01\n\x0e\x43ommandSegment\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05words\x18\x02 \x03(\t\x12\x10\n\x08wrappers\x18\x03 \x03(\t\x12\x15\n\ropaque_reason\x18\x04 \x01(\t\x12-\n\x06\x65\x66\x66\x65\x63t\x18\x05 \x01(\x0e\x32\x1d.callgate.v1.PermissionEffect\">\n\x18SetWorkspaceTrustRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0f\n\x07trusted\x18\x02 \x01(\x08\"4\n\x19SetWorkspaceTrustResponse\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\"\x15\n\x13ReloadPolicyRequest\"[\n\x14ReloadPolicyResponse\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\x12*\n\x08problems\x18\x02 \x03(\x0b\x32\x18.callgate.v1.RuleProblem2\x8d\x04\n\rPolicyService\x12J\n\tGetPolicy\x12\x1d.callgate.v1.GetPolicyRequest\x1a\x1e.callgate.v1.GetPolicyResponse\x12J\n\tListRules\x12\x1d.callgate.v1.ListRulesRequest\x1a\x1e.callgate.v1.ListRulesResponse\x12M\n\nCheckRules\x12\x1e.callgate.v1.CheckRulesRequest\x1a\x1f.callgate.v1.CheckRulesResponse\x12\\\n\x0f\x45xplainDecision\x12#.callgate.v1.ExplainDecisionRequest\x1a$.callgate.v1.ExplainDecisionResponse\x12\x62\n\x11SetWorkspaceTrust\x12%.callgate.v1.SetWorkspaceTrustRequest\x1a&.callgate.v1.SetWorkspaceTrustResponse\x12S\n\x0cReloadPolicy\x12 .callgate.v1.ReloadPolicyRequest\x1a!.callgate.v1.ReloadPolicyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n callgate/v1/policy_service.proto\x12\x0b\x63\x61llgate.v1\x1a\x1e\x63\x61llgate/v1/hook_service.proto\x1a\x1c\x63\x61llgate/v1/permission.proto\x1a\x17\x63\x61llgate/v1/types.proto\"\x12\n\x10GetPolicyRequest\"\xaa\x01\n\x11GetPolicyResponse\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\x12*\n\x07sources\x18\x02 \x03(\x0b\x32\x19.callgate.v1.PolicySource\x12#\n\x08max_mode\x18\x03 \x01(\x0e\x32\x11.callgate.v1.Mode\x12+\n\x07\x61liases\x18\x04 \x03(\x0b\x32\x1a.callgate.v1.ToolNameAlias\"+\n\rToolNameAlias\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04tool\x18\x02 \x01(\t\"\xbd\x01\n\x0cPolicySource\x12\'\n\x06source\x18\x01 \x01(\x0e\x32\x17.callgate.v1.RuleSource\x12\x0e\n\x06origin\x18\x02 \x01(\t\x12\x12\n\nrule_count\x18\x03 \x01(\r\x12*\n\x08problems\x18\x04 \x03(\x0b\x32\x18.callgate.v1.RuleProblem\x12\r\n\x05stale\x18\x05 \x01(\x08\x12\x0f\n\x07trusted\x18\x06 \x01(\x08\x12\x14\n\x0cloaded_at_ms\x18\x07 \x01(\x04\"\xcd\x01\n\x10ListRulesRequest\x12(\n\x07sources\x18\x01 \x03(\x0e\x32\x17.callgate.v1.RuleSource\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12-\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\x0e\x32\x1d.callgate.v1.PermissionEffect\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.callgate.v1.RuleState\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\t\"N\n\x11ListRulesResponse\x12 \n\x05rules\x18\x01 \x03(\x0b\x32\x11.callgate.v1.Rule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"v\n\x11\x43heckRulesRequest\x12\x12\n\nrules_json\x18\x01 \x01(\x0c\x12$\n\x05rules\x18\x02 \x03(\x0b\x32\x15.callgate.v1.RuleSpec\x12\'\n\x06source\x18\x03 \x01(\x0e\x32\x17.callgate.v1.RuleSource\"`\n\x12\x43heckRulesResponse\x12\n\n\x02ok\x18\x01 \x01(\x08\x12*\n\x08problems\x18\x02 \x03(\x0b\x32\x18.callgate.v1.RuleProblem\x12\x12\n\nrule_count\x18\x03 \x01(\r\"\xed\x01\n\x16\x45xplainDecisionRequest\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12%\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x15.callgate.v1.ToolCallH\x00\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x1f\n\x04mode\x18\x04 \x01(\x0e\x32\x11.callgate.v1.Mode\x12*\n\x0b\x65xtra_rules\x18\x05 \x03(\x0b\x32\x15.callgate.v1.RuleSpec\x12/\n\ndefinition\x18\x07 \x01(\x0b\x32\x1b.callgate.v1.ToolDefinitionB\n\n\x08question\"\xc5\x02\n\x17\x45xplainDecisionResponse\x12/\n\x07verdict\x18\x01 \x01(\x0b\x32\x1e.callgate.v1.PermissionVerdict\x12(\n\x05steps\x18\x02 \x03(\x0b\x32\x19.callgate.v1.DecisionStep\x12-\n\x08segments\x18\x03 \x03(\x0b\x32\x1b.callgate.v1.CommandSegment\x12\x35\n\x10grant_candidates\x18\x04 \x03(\x0b\x32\x1b.callgate.v1.GrantCandidate\x12%\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x16.callgate.v1.ToolError\x12)\n\x05hooks\x18\x06 \x03(\x0b\x32\x1a.callgate.v1.ExplainedHook\x12\x17\n\x0fhooks_not_asked\x18\x07 \x03(\t\"\xb5\x01\n\rExplainedHook\x12\x0f\n\x07hook_id\x18\x01 \x01(\t\x12)\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x19.callgate.v1.BeforeAction\x12\x17\n\x0freason_for_user\x18\x03 \x01(\t\x12\x1a\n\x12modified_args_json\x18\x04 \x01(\x0c\x12\x1a\n\x12\x61\x64\x64itional_context\x18\x05 \x01(\t\x12\x17\n\x0fsuppress_output\x18\x06 \x01(\x08\"\xbd\x01\n\x0c\x44\x65\x63isionStep\x12)\n\x05stage\x18\x01 \x01(\x0e\x32\x1a.callgate.v1.DecisionStage\x12-\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\x0e\x32\x1d.callgate.v1.PermissionEffect\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\'\n\x06source\x18\x04 \x01(\x0e\x32\x17.callgate.v1.RuleSource\x12\x0e\n\x06origin\x18\x05 \x01(\t\x12\x0c\n\x04note\x18\x06 \x01(\t\"\x85\x01\n\x0e\x43ommandSegment\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05words\x18\x02 \x03(\t\x12\x10\n\x08wrappers\x18\x03 \x03(\t\x12\x15\n\ropaque_reason\x18\x04 \x01(\t\x12-\n\x06\x65\x66\x66\x65\x63t\x18\x05 \x01(\x0e\x32\x1d.callgate.v1.PermissionEffect\">\n\x18SetWorkspaceTrustRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0f\n\x07trusted\x18\x02 \x01(\x08\"4\n\x19SetWorkspaceTrustResponse\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\"\x15\n\x13ReloadPolicyRequest\"[\n\x14ReloadPolicyResponse\x12\x17\n\x0fpolicy_revision\x18\x01 \x01(\x04\x12*\n\x08problems\x18\x02 \x03(\x0b\x32\x18.callgate.v1.RuleProblem2\x8d\x04\n\rPolicyService\x12J\n\tGetPolicy\x12\x1d.callgate.v1.GetPolicyRequest\x1a\x1e.callgate.v1.GetPolicyResponse\x12J\n\tListRules\x12\x1d.callgate.v1.ListRulesRequest\x1a\x1e.callgate.v1.ListRulesResponse\x12M\n\nCheckRules\x12\x1e.callgate.v1.CheckRulesRequest\x1a\x1f.callgate.v1.CheckRulesResponse\x12\\\n\x0f\x45xplainDecision\x12#.callgate.v1.ExplainDecisionRequest\x1a$.callgate.v1.ExplainDecisionResponse\x12\x62\n\x11SetWorkspaceTrust\x12%.callgate.v1.SetWorkspaceTrustRequest\x1a&.callgate.v1.SetWorkspaceTrustResponse\x12S\n\x0cReloadPolicy\x12 .callgate.v1.ReloadPolicyRequest\x1a!.callgate.v1.ReloadPolicyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'callgate.v1.policy_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETPOLICYREQUEST']._serialized_start=104
-  _globals['_GETPOLICYREQUEST']._serialized_end=122
-  _globals['_GETPOLICYRESPONSE']._serialized_start=125
-  _globals['_GETPOLICYRESPONSE']._serialized_end=295
-  _globals['_TOOLNAMEALIAS']._serialized_start=297
-  _globals['_TOOLNAMEALIAS']._serialized_end=340
-  _globals['_POLICYSOURCE']._serialized_start=343
-  _globals['_POLICYSOURCE']._serialized_end=532
-  _globals['_LISTRULESREQUEST']._serialized_start=535
-  _globals['_LISTRULESREQUEST']._serialized_end=740
-  _globals['_LISTRULESRESPONSE']._serialized_start=742
-  _globals['_LISTRULESRESPONSE']._serialized_end=820
-  _globals['_CHECKRULESREQUEST']._serialized_start=822
-  _globals['_CHECKRULESREQUEST']._serialized_end=940
-  _globals['_CHECKRULESRESPONSE']._serialized_start=942
-  _globals['_CHECKRULESRESPONSE']._serialized_end=1038
-  _globals['_EXPLAINDECISIONREQUEST']._serialized_start=1041
-  _globals['_EXPLAINDECISIONREQUEST']._serialized_end=1278
-  _globals['_EXPLAINDECISIONRESPONSE']._serialized_start=1281
-  _globals['_EXPLAINDECISIONRESPONSE']._serialized_end=1538
-  _globals['_DECISIONSTEP']._serialized_start=1541
-  _globals['_DECISIONSTEP']._serialized_end=1730
-  _globals['_COMMANDSEGMENT']._serialized_start=1733
-  _globals['_COMMANDSEGMENT']._serialized_end=1866
-  _globals['_SETWORKSPACETRUSTREQUEST']._serialized_start=1868
-  _globals['_SETWORKSPACETRUSTREQUEST']._serialized_end=1930
-  _globals['_SETWORKSPACETRUSTRESPONSE']._serialized_start=1932
-  _globals['_SETWORKSPACETRUSTRESPONSE']._serialized_end=1984
-  _globals['_RELOADPOLICYREQUEST']._serialized_start=1986
-  _globals['_RELOADPOLICYREQUEST']._serialized_end=2007
-  _globals['_RELOADPOLICYRESPONSE']._serialized_start=2009
-  _globals['_RELOADPOLICYRESPONSE']._serialized_end=2100
-  _globals['_POLICYSERVICE']._serialized_start=2103
-  _globals['_POLICYSERVICE']._serialized_end=2628
+  _globals['_GETPOLICYREQUEST']._serialized_start=136
+  _globals['_GETPOLICYREQUEST']._serialized_end=154
+  _globals['_GETPOLICYRESPONSE']._serialized_start=157
+  _globals['_GETPOLICYRESPONSE']._serialized_end=327
+  _globals['_TOOLNAMEALIAS']._serialized_start=329
+  _globals['_TOOLNAMEALIAS']._serialized_end=372
+  _globals['_POLICYSOURCE']._serialized_start=375
+  _globals['_POLICYSOURCE']._serialized_end=564
+  _globals['_LISTRULESREQUEST']._serialized_start=567
+  _globals['_LISTRULESREQUEST']._serialized_end=772
+  _globals['_LISTRULESRESPONSE']._serialized_start=774
+  _globals['_LISTRULESRESPONSE']._serialized_end=852
+  _globals['_CHECKRULESREQUEST']._serialized_start=854
+  _globals['_CHECKRULESREQUEST']._serialized_end=972
+  _globals['_CHECKRULESRESPONSE']._serialized_start=974
+  _globals['_CHECKRULESRESPONSE']._serialized_end=1070
+  _globals['_EXPLAINDECISIONREQUEST']._serialized_start=1073
+  _globals['_EXPLAINDECISIONREQUEST']._serialized_end=1310
+  _globals['_EXPLAINDECISIONRESPONSE']._serialized_start=1313
+  _globals['_EXPLAINDECISIONRESPONSE']._serialized_end=1638
+  _globals['_EXPLAINEDHOOK']._serialized_start=1641
+  _globals['_EXPLAINEDHOOK']._serialized_end=1822
+  _globals['_DECISIONSTEP']._serialized_start=1825
+  _globals['_DECISIONSTEP']._serialized_end=2014
+  _globals['_COMMANDSEGMENT']._serialized_start=2017
+  _globals['_COMMANDSEGMENT']._serialized_end=2150
+  _globals['_SETWORKSPACETRUSTREQUEST']._serialized_start=2152
+  _globals['_SETWORKSPACETRUSTREQUEST']._serialized_end=2214
+  _globals['_SETWORKSPACETRUSTRESPONSE']._serialized_start=2216
+  _globals['_SETWORKSPACETRUSTRESPONSE']._serialized_end=2268
+  _globals['_RELOADPOLICYREQUEST']._serialized_start=2270
+  _globals['_RELOADPOLICYREQUEST']._serialized_end=2291
+  _globals['_RELOADPOLICYRESPONSE']._serialized_start=2293
+  _globals['_RELOADPOLICYRESPONSE']._serialized_end=2384
+  _globals['_POLICYSERVICE']._serialized_start=2387
+  _globals['_POLICYSERVICE']._serialized_end=2912
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,4 @@
+from . import hook_service_pb2 as _hook_service_pb2
 from . import permission_pb2 as _permission_pb2
 from . import types_pb2 as _types_pb2
 from google.protobuf.internal import containers as _containers
@@ -110,18 +111,38 @@ class ExplainDecisionRequest(_message.Message):
     def __init__(self, text: _Optional[str] = ..., call: _Optional[_Union[_types_pb2.ToolCall, _Mapping]] = ..., session_id: _Optional[str] = ..., mode: _Optional[_Union[_permission_pb2.Mode, str]] = ..., extra_rules: _Optional[_Iterable[_Union[_permission_pb2.RuleSpec, _Mapping]]] = ..., definition: _Optional[_Union[_types_pb2.ToolDefinition, _Mapping]] = ...) -> None: ...
 
 class ExplainDecisionResponse(_message.Message):
-    __slots__ = ("verdict", "steps", "segments", "grant_candidates", "error")
+    __slots__ = ("verdict", "steps", "segments", "grant_candidates", "error", "hooks", "hooks_not_asked")
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     GRANT_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    HOOKS_FIELD_NUMBER: _ClassVar[int]
+    HOOKS_NOT_ASKED_FIELD_NUMBER: _ClassVar[int]
     verdict: _types_pb2.PermissionVerdict
     steps: _containers.RepeatedCompositeFieldContainer[DecisionStep]
     segments: _containers.RepeatedCompositeFieldContainer[CommandSegment]
     grant_candidates: _containers.RepeatedCompositeFieldContainer[_permission_pb2.GrantCandidate]
     error: _types_pb2.ToolError
-    def __init__(self, verdict: _Optional[_Union[_types_pb2.PermissionVerdict, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[DecisionStep, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[CommandSegment, _Mapping]]] = ..., grant_candidates: _Optional[_Iterable[_Union[_permission_pb2.GrantCandidate, _Mapping]]] = ..., error: _Optional[_Union[_types_pb2.ToolError, _Mapping]] = ...) -> None: ...
+    hooks: _containers.RepeatedCompositeFieldContainer[ExplainedHook]
+    hooks_not_asked: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, verdict: _Optional[_Union[_types_pb2.PermissionVerdict, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[DecisionStep, _Mapping]]] = ..., segments: _Optional[_Iterable[_Union[CommandSegment, _Mapping]]] = ..., grant_candidates: _Optional[_Iterable[_Union[_permission_pb2.GrantCandidate, _Mapping]]] = ..., error: _Optional[_Union[_types_pb2.ToolError, _Mapping]] = ..., hooks: _Optional[_Iterable[_Union[ExplainedHook, _Mapping]]] = ..., hooks_not_asked: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ExplainedHook(_message.Message):
+    __slots__ = ("hook_id", "action", "reason_for_user", "modified_args_json", "additional_context", "suppress_output")
+    HOOK_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FOR_USER_FIELD_NUMBER: _ClassVar[int]
+    MODIFIED_ARGS_JSON_FIELD_NUMBER: _ClassVar[int]
+    ADDITIONAL_CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    SUPPRESS_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    hook_id: str
+    action: _hook_service_pb2.BeforeAction
+    reason_for_user: str
+    modified_args_json: bytes
+    additional_context: str
+    suppress_output: bool
+    def __init__(self, hook_id: _Optional[str] = ..., action: _Optional[_Union[_hook_service_pb2.BeforeAction, str]] = ..., reason_for_user: _Optional[str] = ..., modified_args_json: _Optional[bytes] = ..., additional_context: _Optional[str] = ..., suppress_output: bool = ...) -> None: ...
 
 class DecisionStep(_message.Message):
     __slots__ = ("stage", "effect", "rule", "source", "origin", "note")
