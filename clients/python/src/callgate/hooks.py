@@ -28,12 +28,11 @@ from .hook_points import (
     ONLY_TOLD,
     ApprovalHandler,
     DiagnosisHandler,
-    HookAnswer,
     HookQuestion,
     LoopHandler,
     TurnHandler,
-    answer_of,
 )
+from .hook_runner import HookSaid, run_async, run_sync
 from .tool import is_async
 
 log = logging.getLogger("callgate")
@@ -306,18 +305,16 @@ class Hooks:
         finally:
             ready.cancel()
 
-    async def _answer(self, asked: HookQuestion) -> HookAnswer:
+    async def _answer(self, asked: HookQuestion) -> HookSaid:
         """On the wire's loop: runs the handler where it belongs, and returns what it says."""
         handler = self.handler_of(asked)
         home = self._home
         assert home is not None
         if is_async(handler):
-            said = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(handler(asked), home))
-        else:
-            told = asked.point in ONLY_TOLD or self._specs[asked.hook_id].observe
-            threads = None if told else self._threads
-            said = await asyncio.get_running_loop().run_in_executor(threads, handler, asked)
-        return answer_of(asked.point, said)
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run_async(handler, asked), home))
+        told = asked.point in ONLY_TOLD or self._specs[asked.hook_id].observe
+        threads = None if told else self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, run_sync, handler, asked)
 
     async def aclose(self) -> None:
         """Takes the hooks along and disconnects. May be called twice."""

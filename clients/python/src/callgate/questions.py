@@ -79,7 +79,7 @@ class Questions:
         found: Sequence[PathFact] = ()
         try:
             found = facts.resolve(question.arguments_json, question.pointers, question.cwd)
-        except Exception:
+        except BaseException:  # an open question that nobody answers would count for ever
             log.exception("paths could not be resolved")
         self._executor.post(self._done, answer, found)
 

@@ -415,7 +415,7 @@ def from_exception(error: BaseException) -> ToolResult:
     """
     if isinstance(error, ToolError):
         return from_error(error)
-    message = cut(clean(_text_of(error))[0], MESSAGE_BYTES_MAX) or "the tool failed without a message"
+    message = cut(clean(text_of(error))[0], MESSAGE_BYTES_MAX) or "the tool failed without a message"
     stack = clean("".join(traceback.format_exception(error)))[0]
     # The end of a stack says most, so a long one loses its beginning.
     raw = stack.encode("utf-8")
@@ -424,10 +424,11 @@ def from_exception(error: BaseException) -> ToolResult:
     return ToolResult((Text(message),), is_error=True, error=ErrorInfo(FAILED, message, stack))
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """What an error says. Empty: nothing, or nothing that can be read."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a broken __str__ must not lose the failure itself
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not lose the failure itself
         return ""
 
 
@@ -458,8 +459,8 @@ def seal(result: ToolResult) -> Sealed:
     """Makes an answer ready to send. Runs where the handler ran, since it may call the user's code."""
     try:
         return _seal(result)
-    except Exception as error:  # noqa: BLE001 - whatever the values do, a call gets its answer
-        failure = ToolError("result_not_json", f"the tool's result cannot be sent: {error}")
+    except BaseException as error:  # noqa: BLE001 - whatever the values do, a call gets its answer
+        failure = ToolError("result_not_json", f"the tool's result cannot be sent: {text_of(error)}")
         return _seal(replace(from_error(failure), stop_flag=result.stop_flag))
 
 

@@ -75,7 +75,7 @@ async def call_tool(
         if not context.cancelled:
             return _record(tool, call_id, from_exception(error))
         return CallResult(call_id, tool.name, "cancelled", is_error=True, effect=error.effect)  # type: ignore[arg-type]
-    except Exception as error:  # noqa: BLE001 - as in the executor: a failing tool is a result
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as in the executor: a failing tool is a result
         result = from_exception(error)
     return _record(tool, call_id, result)
 

@@ -224,6 +224,31 @@ async def test_a_handler_that_raises_or_says_nonsense_has_failed(own_sidecar: Si
                 assert (await run(client, tool))["c"].error.code == "hook_failed"
 
 
+@pytest.mark.parametrize("make", [lambda: SystemExit(3), KeyboardInterrupt, GeneratorExit, StopIteration])
+async def test_a_handler_that_raises_to_end_the_process_has_failed_at_once(own_sidecar: Sidecar, make: Any) -> None:
+    hooks = hooks_of(own_sidecar)
+
+    # Longer than the test may take: a hook that does not answer holds it up.
+    @hooks.before_tool_call(tools=["a"], timeout=600)
+    def on_thread(_: HookInput) -> None:
+        raise make()
+
+    @hooks.before_tool_call(tools=["b"], timeout=600)
+    async def on_loop(_: HookInput) -> None:
+        raise make()
+
+    @hooks.before_tool_call(tools=["c"], timeout=600, on_failure="ignore")
+    async def ignored(_: HookInput) -> None:
+        raise make()
+
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, "a", "b", "c") as client:
+            for tool in ("a", "b", "a", "b"):
+                assert (await run(client, tool))["c"].error.code == "hook_failed"
+            assert (await run(client, "c"))["c"].outcome == "success"
+
+
 async def test_hooks_come_back_after_the_sidecar_did(own_sidecar: Sidecar) -> None:
     asked = asyncio.Event()
     hooks = Hooks(own_sidecar.control_endpoint, backoff=own_sidecar.client()._backoff)

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import gc
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +30,7 @@ from callgate._gen.callgate.v1 import types_pb2 as ty
 from callgate._wire.fake_executors import FakeInstance
 from callgate.executor import Execution
 from callgate.testing import FakeSidecar
+from unit.raising import NAMES, RAISED, raising
 
 QUICK = Backoff(initial=0.01, cap=0.05, stable_after=60)
 
@@ -178,6 +179,31 @@ async def test_thrown_exception_and_system_exit_are_results(fake_sidecar: FakeSi
         assert "RuntimeError" in result.error.detail
         assert (await fake_sidecar.call("leaves")).is_error
         assert (await fake_sidecar.call("leaves_too")).is_error
+
+
+@pytest.mark.parametrize("make", RAISED, ids=NAMES)
+async def test_whatever_a_handler_raises_is_its_error_at_once_and_the_executor_goes_on(
+    fake_sidecar: FakeSidecar, make: Callable[[], BaseException]
+) -> None:
+    client = fake_sidecar.client()
+    on_thread, on_loop = raising(make)
+
+    @client.tool
+    def thread() -> None:
+        """Raises."""
+        on_thread()
+
+    @client.tool
+    async def loop() -> None:
+        """Raises."""
+        await on_loop()
+
+    async with serving(client):
+        for name in ("thread", "loop") * 2:
+            result = await fake_sidecar.call(name)
+            assert result.error is not None
+            assert (result.outcome, result.error.code) == ("error", "tool_execution_failed")
+        assert [len(instance.hellos) for instance in fake_sidecar.executors.instances.values()] == [1]
 
 
 async def test_arguments_that_do_not_fit_the_types_never_reach_the_handler(fake_sidecar: FakeSidecar) -> None:

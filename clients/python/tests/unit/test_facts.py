@@ -102,6 +102,31 @@ async def test_the_sidecar_is_answered_and_told_so(fake_sidecar: FakeSidecar, tm
     assert fact.exists == os.path.exists("/etc/passwd")
 
 
+async def test_whatever_looking_at_paths_raises_is_answered_at_once_and_counts_no_longer(
+    fake_sidecar: FakeSidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaves(*_: object) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr("callgate.facts.resolve", leaves)
+    monkeypatch.setattr("callgate.questions.QUESTIONS_MAX", 1)
+    client = fake_sidecar.client()
+    client.tool(subject=Subject("/path", "path"))(read_file)
+    async with client:
+        await client.wait_ready(10)
+        instance = fake_sidecar.executors.owner_of("read_file")
+        assert instance is not None
+        stream = instance.stream
+        assert stream is not None
+        for count in (1, 2):
+            request = ex.ResolveFactsRequest(request_id=str(count), tool_name="read_file", pointers=["/path"])
+            fake_sidecar.send_raw(ex.ConnectResponse(resolve_facts=request))
+            await fake_sidecar.until(lambda count=count: len(stream.facts) == count)
+        assert [list(one.facts) for one in stream.facts] == [[], []]
+        assert client._stream is not None
+        assert client._stream._questions._open == 0
+
+
 async def test_it_can_be_switched_off(fake_sidecar: FakeSidecar) -> None:
     client = fake_sidecar.client(resolve_facts=False)
     client.tool(read_file)

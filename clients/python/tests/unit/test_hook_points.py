@@ -30,6 +30,7 @@ from callgate.errors import CallgateError
 from callgate.hook_points import HOOK_POINTS, ONLY_TOLD, answer_of
 from callgate.testing import ask_hook, waiting_approval
 from unit.hook_server import HookServer
+from unit.raising import NAMES, RAISED, raising
 
 RUN = Run("r", "s", "active", rounds=3)
 WIRE_RUN = ty.Run(run_id="r", session_id="s", state=ty.RUN_STATE_ACTIVE, rounds=3)
@@ -304,6 +305,41 @@ async def test_each_question_gets_its_answer_or_its_failure() -> None:
     assert said["gone"].failure.message.startswith("CancelledError")
     assert said["diagnose"].loop_verdict == hk.LoopVerdict(is_loop=True, confidence=0.9)
     assert server.closed == 1
+
+
+@pytest.mark.parametrize("make", RAISED, ids=NAMES)
+async def test_whatever_a_handler_raises_is_its_failure_at_once_and_the_process_answers_on(make: Any) -> None:
+    async with HookServer() as server:
+        hooks = Hooks(server.endpoint)
+        for name, handler in zip(("thread", "loop"), raising(make), strict=True):
+            hooks.before_tool_call(handler, hook_id=name)
+            # Nobody hears of these, and nothing else may come of them.
+            hooks.turn_started(handler, hook_id=f"told on the {name}")
+        async with hooks:
+            for name in ("thread", "loop"):
+                await server.ask(f"told {name}", 0, hook_id=f"told on the {name}", point=hk.HOOK_POINT_TURN_STARTED)
+            for number in range(2):
+                for name in ("thread", "loop"):
+                    await server.ask(f"{name} {number}", hook_id=name, point=hk.HOOK_POINT_BEFORE_TOOL_CALL)
+                await server.until(lambda number=number: len(server.verdicts) == 2 * number + 2)
+        assert len(server.hellos) == server.closed == 1
+    # A coroutine cannot raise StopIteration; Python makes another error of it.
+    kinds = ("StopIteration", "RuntimeError") if make is StopIteration else (type(make()).__name__,)
+    for verdict in server.verdicts:
+        assert verdict.failure.message.startswith(kinds)
+
+
+async def test_an_answer_that_cannot_be_sent_is_a_failure_and_the_process_answers_on() -> None:
+    async with HookServer() as server:
+        hooks = Hooks(server.endpoint)
+        hooks.before_tool_call(lambda _: Before.deny("half a pair: \ud800"), hook_id="h")
+        hooks.loop_diagnose(lambda _: None, hook_id="last")
+        async with hooks:
+            await server.ask("1", hook_id="h", point=hk.HOOK_POINT_BEFORE_TOOL_CALL)
+            await server.ask("2", hook_id="last", point=hk.HOOK_POINT_LOOP_DIAGNOSE)
+            await server.until(lambda: len(server.verdicts) == 2)
+    said = {verdict.invocation_id: verdict.WhichOneof("verdict") for verdict in server.verdicts}
+    assert said == {"1": "failure", "2": "loop_verdict"}
 
 
 async def test_who_is_only_told_never_answers_whatever_it_does() -> None:

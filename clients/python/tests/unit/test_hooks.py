@@ -13,6 +13,7 @@ from callgate._gen.callgate.v1 import types_pb2 as ty
 from callgate._wire import convert_hooks
 from callgate.errors import CallgateError
 from callgate.hook import after_of, before_of
+from callgate.hook_runner import HookFailed
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_verdict_after_a_call_carries_every_field() -> None:
 
 
 def test_a_failure_says_what_was_raised_and_is_bounded() -> None:
-    message = convert_hooks.failure("i", ValueError("x" * 9_000)).failure.message
+    message = convert_hooks.failure("i", HookFailed.of(ValueError("x" * 9_000))).failure.message
     assert message.startswith("ValueError: x")
     assert len(message) == convert_hooks.FAILURE_CHARACTERS_MAX
 

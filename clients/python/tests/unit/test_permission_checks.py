@@ -17,6 +17,7 @@ from callgate._gen.callgate.v1 import permission_pb2 as pe
 from callgate._gen.callgate.v1 import types_pb2 as ty
 from callgate._wire.fake_executors import digest
 from callgate.testing import FakeSidecar
+from unit.raising import NAMES, RAISED, raising
 
 
 def spend(amount: int, to: str = "me") -> str:
@@ -147,6 +148,21 @@ async def test_a_check_that_fails_asks_and_is_logged(
         # And the process answers on.
         heard = await ask(fake_sidecar)
         assert heard.verdict == ex.PERMISSION_CHECK_VERDICT_ASK
+
+
+@pytest.mark.parametrize("make", RAISED, ids=NAMES)
+async def test_whatever_a_check_raises_asks_at_once_and_the_process_answers_on(
+    fake_sidecar: FakeSidecar, make: Callable[[], BaseException]
+) -> None:
+    on_thread, on_loop = raising(make)
+    tools = (
+        Tool(spend, name="thread", permission_check=on_thread),
+        Tool(spend, name="loop", permission_check=on_loop),  # type: ignore[arg-type]
+    )
+    async with serving(fake_sidecar, *tools):
+        for name in ("thread", "loop") * 2:
+            assert (await ask(fake_sidecar, name)).verdict == ex.PERMISSION_CHECK_VERDICT_ASK
+        assert [len(instance.hellos) for instance in fake_sidecar.executors.instances.values()] == [1]
 
 
 async def test_arguments_that_do_not_convert_another_definition_and_no_check_ask(fake_sidecar: FakeSidecar) -> None:

@@ -12,13 +12,13 @@ from ..hook import After, Before, EarlierHook, HookInput, HookPoint, HookSpec
 from ..hook_points import (
     ApprovalAnswer,
     ApprovalRequested,
-    HookAnswer,
     HookQuestion,
     LoopDiagnosis,
     LoopOpinion,
     LoopSuspected,
     TurnObserved,
 )
+from ..hook_runner import HookFailed, HookSaid
 from ..result import ToolResult
 from ..turns import ToolCall
 from . import convert_approvals
@@ -164,12 +164,14 @@ def _earlier(message: hk.HookOutcome) -> EarlierHook:
     )
 
 
-def verdict(invocation_id: str, said: HookAnswer, approval_digest: bytes = b"") -> hk.HookVerdict:
+def verdict(invocation_id: str, said: HookSaid, approval_digest: bytes = b"") -> hk.HookVerdict:
     """What a hook says; of an approval, about the one of that digest.
 
     Raises:
         ValueError: A result in it cannot be sent, or nothing is said.
     """
+    if isinstance(said, HookFailed):
+        return failure(invocation_id, said)
     if isinstance(said, Before):
         return hk.HookVerdict(invocation_id=invocation_id, before=_before(said))
     if isinstance(said, After):
@@ -185,9 +187,9 @@ def verdict(invocation_id: str, said: HookAnswer, approval_digest: bytes = b"") 
     raise ValueError("nobody waits for an answer at this point")
 
 
-def failure(invocation_id: str, error: BaseException) -> hk.HookVerdict:
+def failure(invocation_id: str, failed: HookFailed) -> hk.HookVerdict:
     """The hook's code failed."""
-    text = f"{type(error).__name__}: {error}"[:FAILURE_CHARACTERS_MAX]
+    text = failed.message[:FAILURE_CHARACTERS_MAX]
     return hk.HookVerdict(invocation_id=invocation_id, failure=hk.HookFailure(message=text))
 
 

@@ -21,7 +21,8 @@ from .._gen.callgate.v1 import stream_pb2 as st
 from .._version import __version__
 from ..backoff import Backoff, BackoffState
 from ..hook import HookSpec
-from ..hook_points import ApprovalRequested, HookAnswer, HookQuestion
+from ..hook_points import ApprovalRequested, HookQuestion
+from ..hook_runner import HookFailed, HookSaid
 from . import convert, convert_hooks
 from .channel import EOF, MESSAGE_BYTES_MAX, Dialer
 from .status import from_grpc
@@ -30,7 +31,7 @@ log = logging.getLogger("callgate")
 
 _FATAL = (errors.Unauthenticated, errors.PermissionDenied, errors.ProtocolError, errors.InvalidRequest)
 
-Answer = Callable[[HookQuestion], Awaitable[HookAnswer]]
+Answer = Callable[[HookQuestion], Awaitable[HookSaid]]
 
 
 class HookStream:
@@ -199,10 +200,11 @@ class HookStream:
             if name not in self._asked:
                 raise  # Taken back.
             log.warning("the hook %s cancelled itself", invocation.hook_id)
-            verdict = convert_hooks.failure(name, error)
-        except Exception as error:
+            verdict = convert_hooks.failure(name, HookFailed.of(error))
+        except BaseException as error:
+            # Of this package, or of what a handler said: it cannot be sent.
             log.exception("the hook %s failed", invocation.hook_id)
-            verdict = convert_hooks.failure(name, error)
+            verdict = convert_hooks.failure(name, HookFailed.of(error))
         finally:
             self._asked.pop(name, None)
         if verdict is not None and is_awaited:
