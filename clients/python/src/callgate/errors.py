@@ -195,7 +195,7 @@ class ProtocolError(CallgateError):
 
 
 class Superseded(CallgateError):
-    """Another process connected as the same executor instance. This one stays away."""
+    """Another process connected as the same instance. This one stays away."""
 
     code = "superseded"
 

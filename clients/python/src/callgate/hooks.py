@@ -46,8 +46,9 @@ class Hooks:
     """A hook process's connection to the sidecar.
 
     Add hooks, then `start`, `async with` or `run`. `async def` handlers run on the loop
-    that starts it, `def` ones on threads. A lost connection is made again; until then
-    the sidecar counts these hooks as failing. `aclose` takes them along.
+    that starts it, `def` ones on threads. A lost connection is made again, and so is one
+    that no longer answers; until then the sidecar counts these hooks as failing. `aclose`
+    takes them along.
 
     Args:
         endpoint: As for `Approvals`: hooks connect to the `control.sock`.

@@ -249,7 +249,8 @@ async def test_a_handler_that_raises_to_end_the_process_has_failed_at_once(own_s
             assert (await run(client, "c"))["c"].outcome == "success"
 
 
-async def test_hooks_come_back_after_the_sidecar_did(own_sidecar: Sidecar) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_hooks_come_back_after_the_sidecar_did(own_sidecar: Sidecar, number: int) -> None:
     asked = asyncio.Event()
     hooks = Hooks(own_sidecar.control_endpoint, backoff=own_sidecar.client()._backoff)
 
@@ -259,7 +260,7 @@ async def test_hooks_come_back_after_the_sidecar_did(own_sidecar: Sidecar) -> No
 
     async with hooks:
         await hooks.wait_ready(10)
-        await asyncio.to_thread(own_sidecar.restart, signal.SIGKILL)
+        await asyncio.to_thread(own_sidecar.restart, number)
         await hooks.wait_ready(10)
         async with await with_tools(own_sidecar, "a") as client:
             await run(client, "a")

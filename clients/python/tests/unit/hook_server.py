@@ -18,32 +18,48 @@ from callgate._wire.loop import WireLoop
 
 
 class HookServer(hk_rpc.HookServiceServicer):
-    """One socket. `verdicts` holds every answer in the order in which they came; `refuse` takes no hook."""
+    """One socket. `verdicts` holds every answer in the order in which they came.
 
-    def __init__(self) -> None:
+    `refuse` takes no hook, `mute` sends nothing at all, not even a welcome, and without `answer_pings`
+    no pong. `closed` counts streams whose client ended its half, `left` those that it left in order.
+    """
+
+    def __init__(self, ping_interval: float = 5.0, ping_misses: int = 3) -> None:
+        self.timing = st.StreamTiming(ping_interval_ms=int(ping_interval * 1_000), ping_misses=ping_misses)
         self.folder = tempfile.mkdtemp(prefix="cgh-", dir="/tmp")
         self.endpoint = f"unix://{self.folder}/control.sock"
         self.hellos: list[hk.HookHello] = []
         self.verdicts: list[hk.HookVerdict] = []
+        self.pings = 0
+        self.pongs = 0
         self.closed = 0
+        self.left = 0
         self.refuse = False
+        self.mute = False
+        self.answer_pings = True
         self._call: Any = None
         self._news = asyncio.Event()
 
     async def ConnectHook(self, requests: Any, call: Any) -> None:
         hello = await call.read()
-        welcome = hk.HookWelcome(timing=st.StreamTiming(ping_interval_ms=5_000, ping_misses=3))
+        welcome = hk.HookWelcome(timing=self.timing)
         for one in hello.hello.hooks:
             error = er.RpcError(message="not today") if self.refuse else None
             welcome.registered.append(hk.HookRegistered(hook_id=one.hook_id, error=error))
-        await call.write(hk.ConnectHookResponse(welcome=welcome))
+        if not self.mute:
+            await call.write(hk.ConnectHookResponse(welcome=welcome))
         self._call = call
         self.hellos.append(hello.hello)
         self._news.set()
         while (message := await call.read()) is not grpc.aio.EOF:
             if message.HasField("verdict"):
                 self.verdicts.append(message.verdict)
-                self._news.set()
+            if message.HasField("ping") and self.answer_pings and not self.mute:
+                await call.write(hk.ConnectHookResponse(pong=st.Pong(nonce=message.ping.nonce)))
+            self.pings += message.HasField("ping")
+            self.pongs += message.HasField("pong")
+            self.left += message.HasField("leave")
+            self._news.set()
         self.closed += 1
         self._news.set()
 
@@ -51,11 +67,17 @@ class HookServer(hk_rpc.HookServiceServicer):
         """Asks, or only tells with 0 ms."""
         await self.until(lambda: self.hellos)
         asked = hk.HookInvocation(invocation_id=name, timeout_ms=timeout_ms, **invocation)
-        await self._wire.run(self._call.write(hk.ConnectHookResponse(invocation=asked)))
+        await self.say(invocation=asked)
 
     async def take_back(self, name: str) -> None:
-        cancelled = hk.InvocationCancelled(invocation_id=name)
-        await self._wire.run(self._call.write(hk.ConnectHookResponse(invocation_cancelled=cancelled)))
+        await self.say(invocation_cancelled=hk.InvocationCancelled(invocation_id=name))
+
+    async def go_away(self, reason: Any = st.GO_AWAY_REASON_SHUTDOWN, **fields: int) -> None:
+        await self.say(go_away=st.GoAway(reason=reason, **fields))
+
+    async def say(self, **body: Any) -> None:
+        """Says something on the newest stream."""
+        await self._wire.run(self._call.write(hk.ConnectHookResponse(**body)))
 
     async def until(self, condition: Any) -> None:
         """Returns when something is so; looks again after every message."""

@@ -1,7 +1,6 @@
 """The stream of an executor: opened again and again until it is told to stop.
 
-One task writes, one reads, one pings; the reader waits for nothing else. What
-must not be lost is not in the queue of the writer but in the `Executor`: a
+What must not be lost is not in the queue of a `Connection` but in the `Executor`: a
 result is there until it is acknowledged, the tools are there for every hello.
 So a new stream begins with an empty queue and loses nothing.
 """
@@ -11,17 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-import random
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import grpc
-import grpc.aio
 
 from .. import errors
 from .._gen.callgate.v1 import executor_service_pb2 as ex
@@ -37,14 +33,14 @@ from ..registration import Registration, RegistrationState
 from ..result import ErrorInfo, Sealed, Stopped, ToolResult, cut, too_large
 from ..tool import Tool
 from . import convert, convert_questions
-from .channel import EOF, MESSAGE_BYTES_MAX, Dialer
+from .channel import MESSAGE_BYTES_MAX, Dialer
+from .connection import Connection, is_fatal, within
 from .status import from_grpc
 
 log = logging.getLogger("callgate")
 
 DEFAULT_TOOLS_MAX = 1_000
 TOOLS_BYTES_MAX = 3 * 1024 * 1024
-HELLO_SECONDS = 10.0
 DRAIN_ANSWER_SECONDS = 5.0
 CANCEL_GRACE_SECONDS = 2.0
 PROGRESS_MESSAGE_BYTES_MAX = 1_024
@@ -60,9 +56,6 @@ _STATES = {
     ExecutionState.RUNNING: ex.IN_FLIGHT_STATE_RUNNING,
     ExecutionState.FINISHED: ex.IN_FLIGHT_STATE_FINISHED,
 }
-# Another try cannot help: the configuration is wrong, or the peer is.
-_FATAL_AT_FIRST = (errors.Unauthenticated, errors.PermissionDenied, errors.ProtocolError, errors.InvalidRequest)
-_FATAL_ALWAYS = (errors.Superseded,)
 
 
 class StreamState(Enum):
@@ -77,17 +70,10 @@ class StreamState(Enum):
 
 
 @dataclass(slots=True)
-class _Connection:
-    """What belongs to one stream and ends with it."""
+class _Connection(Connection):
+    """What belongs to one stream of an executor and ends with it. `work` says which execution prints."""
 
-    call: Any
-    control: deque[ex.ConnectRequest] = field(default_factory=deque)
-    work: deque[tuple[ex.ConnectRequest, Execution | None]] = field(default_factory=deque)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
     welcomed: bool = False
-    half_closed: bool = False
-    unanswered: int = 0
-    go_away: st.GoAway | None = None
     drain_started: asyncio.Event = field(default_factory=asyncio.Event)
     noted_unknown: bool = False
     # What the hello of this stream has said; the client may have changed it since.
@@ -97,16 +83,6 @@ class _Connection:
     # Pieces of the hello that are not answered yet, and the answers to the others.
     rest: set[str] = field(default_factory=set)
     answers: list[Registration] = field(default_factory=list)
-
-    def say(self, message: ex.ConnectRequest) -> None:
-        """Goes ahead of work."""
-        self.control.append(message)
-        self.wake.set()
-
-    def say_work(self, message: ex.ConnectRequest, execution: Execution | None = None) -> None:
-        """Goes in order, behind what was said before."""
-        self.work.append((message, execution))
-        self.wake.set()
 
 
 @dataclass(slots=True)
@@ -211,11 +187,11 @@ class ExecutorStream:
         if connection is not None and connection.welcomed and not connection.half_closed:
             connection.say(self._drain_request)
             # A sidecar that never answers must not hold up the end.
-            await _within(connection.drain_started.wait(), min(seconds, DRAIN_ANSWER_SECONDS))
+            await within(connection.drain_started.wait(), min(seconds, DRAIN_ANSWER_SECONDS))
         self._executor.abandon_waiting("the executor shuts down")
-        if not await _within(self._executor.wait_idle(), end - loop.time()):
+        if not await within(self._executor.wait_idle(), end - loop.time()):
             self._executor.stop_all("shutdown", reason)
-            await _within(self._executor.wait_idle(), CANCEL_GRACE_SECONDS)
+            await within(self._executor.wait_idle(), CANCEL_GRACE_SECONDS)
         self.close()
 
     def close(self) -> None:
@@ -224,8 +200,7 @@ class ExecutorStream:
         self._wakeup.set()
         connection = self._connection
         if connection is not None:
-            connection.half_closed = True
-            connection.wake.set()
+            connection.half_close()
 
     # The life of the stream.
 
@@ -242,7 +217,7 @@ class ExecutorStream:
                 if self._closing:
                     return
                 self._set_state(StreamState.RECONNECTING if self._was_ready else StreamState.CONNECTING)
-                await _within(self._wakeup.wait(), wait)
+                await within(self._wakeup.wait(), wait)
         finally:
             self._fail_updates()
             self._set_state(StreamState.CLOSED)
@@ -260,7 +235,7 @@ class ExecutorStream:
             failure = error if isinstance(error, errors.CallgateError) else from_grpc(error)
             if self._learns_tools_max(failure):
                 return 0.0
-            if not self._closing and self._is_fatal(failure, connection):
+            if not self._closing and is_fatal(failure, opened=connection is not None, was_ready=self._was_ready):
                 raise failure from error
             if not self._closing:
                 log.info("the executor stream ended: %s", failure)
@@ -276,21 +251,7 @@ class ExecutorStream:
                     self._updates.pop(update_id, None)
                 self._count_lost_output(connection)
         wait = self._backoff.lost()
-        if connection is None or connection.go_away is None or self._closing:
-            return wait
-        go_away = connection.go_away
-        if go_away.reason == st.GO_AWAY_REASON_SUPERSEDED:
-            raise errors.Superseded(go_away.message or "another process connected as this executor instance")
-        if go_away.reconnect_max_ms == 0:
-            raise errors.Unavailable(go_away.message or "the sidecar told this executor not to come back")
-        return random.uniform(min(go_away.reconnect_min_ms, go_away.reconnect_max_ms), go_away.reconnect_max_ms) / 1000
-
-    def _is_fatal(self, failure: errors.CallgateError, connection: _Connection | None) -> bool:
-        if isinstance(failure, _FATAL_ALWAYS):
-            return True
-        if self._was_ready:
-            return False
-        return connection is None or isinstance(failure, _FATAL_AT_FIRST)
+        return wait if connection is None or self._closing else connection.wait_before_next(wait)
 
     def _learns_tools_max(self, failure: errors.CallgateError) -> bool:
         """Whether a hello was refused only because its size had to be guessed: nobody tells before the welcome."""
@@ -304,33 +265,13 @@ class ExecutorStream:
         listed = self._executor.in_flight()
         connection.tools = batches(self._tools, self._tools_max)
         connection.updates = frozenset(self._updates)
-        try:
-            await connection.call.write(ex.ConnectRequest(hello=self._hello(connection, listed)))
-        except (asyncio.InvalidStateError, grpc.RpcError):
-            # The write only knows that the rpc has ended; the status says why.
-            await self._raise_end(connection)
-        welcome = await self._read_welcome(connection)
-        interval, misses = convert.timing_of(welcome.timing)
-        # The writer starts first, so that what the welcome brings about is sent.
-        tasks: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(self._write(connection)),
-            asyncio.ensure_future(self._read(connection)),
-            asyncio.ensure_future(self._ping(connection, interval, misses)),
-        ]
-        try:
-            self._take_welcome(connection, welcome)
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tasks[0].done():
-                # Our half has ended, properly or not. Only the reader learns why.
-                await asyncio.wait(tasks[1:], timeout=CANCEL_GRACE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            for task in (tasks[1], tasks[2], tasks[0]):
-                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                    raise error
-        finally:
-            connection.call.cancel()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        welcome = await connection.greet(ex.ConnectRequest(hello=self._hello(connection, listed)))
+        await connection.serve(
+            lambda message: self._take(connection, message),
+            lambda ping: ex.ConnectRequest(ping=ping),
+            convert.timing_of(welcome.timing),
+            lambda: self._take_welcome(connection, welcome),
+        )
 
     def _hello(self, connection: _Connection, listed: Sequence[Execution]) -> ex.Hello:
         return ex.Hello(
@@ -350,20 +291,6 @@ class ExecutorStream:
                 language_version=platform.python_version(),
             ),
         )
-
-    async def _read_welcome(self, connection: _Connection) -> ex.Welcome:
-        try:
-            first = await asyncio.wait_for(connection.call.read(), HELLO_SECONDS)
-        except asyncio.TimeoutError as error:
-            raise errors.ConnectionLost("no welcome came") from error
-        if first is EOF:
-            await self._raise_end(connection)
-        if first.WhichOneof("body") == "go_away":
-            connection.go_away = first.go_away
-            raise errors.ConnectionLost(first.go_away.message or "the sidecar is going away")
-        if first.WhichOneof("body") != "welcome":
-            raise errors.ProtocolError("the first message of the sidecar was no welcome")
-        return first.welcome
 
     def _take_welcome(self, connection: _Connection, welcome: ex.Welcome) -> None:
         self._resume_token = welcome.resume_token
@@ -412,49 +339,7 @@ class ExecutorStream:
                 self._executor.cancel(key, decision.execution, "call_cancelled", "cancelled while disconnected")
             # CONTINUE and SEND_RESULT, and whatever is newer: every held result is sent anyway.
 
-    # The three tasks.
-
-    async def _write(self, connection: _Connection) -> None:
-        while True:
-            while connection.control or connection.work:
-                if connection.control:
-                    await connection.call.write(connection.control.popleft())
-                else:
-                    message, _ = connection.work.popleft()
-                    await connection.call.write(message)
-            if connection.half_closed:
-                await connection.call.done_writing()
-                return
-            connection.wake.clear()
-            await connection.wake.wait()
-
-    async def _read(self, connection: _Connection) -> None:
-        while True:
-            message = await connection.call.read()
-            if message is EOF:
-                await self._raise_end(connection)
-            self._take(connection, message)
-
-    async def _raise_end(self, connection: _Connection) -> None:
-        code = await connection.call.code()
-        if code is not grpc.StatusCode.OK:
-            raise grpc.aio.AioRpcError(
-                code,
-                await connection.call.initial_metadata(),
-                await connection.call.trailing_metadata(),
-                details=await connection.call.details(),
-            )
-        raise errors.ConnectionLost("the sidecar ended the stream")
-
-    async def _ping(self, connection: _Connection, interval: float, misses: int) -> None:
-        nonce = 0
-        while True:
-            await asyncio.sleep(interval)
-            if connection.unanswered >= misses:
-                raise errors.ConnectionLost(f"{misses} pings were not answered")
-            connection.unanswered += 1
-            nonce = (nonce + 1) & 0xFFFFFFFF
-            connection.say(ex.ConnectRequest(ping=st.Ping(nonce=nonce)))
+    # What the sidecar says.
 
     def _take(self, connection: _Connection, message: ex.ConnectResponse) -> None:
         body = message.WhichOneof("body")
@@ -518,27 +403,14 @@ class ExecutorStream:
             self._executor.mute(notice.about)
 
     def _take_go_away(self, connection: _Connection, go_away: st.GoAway) -> None:
-        connection.go_away = go_away
-        log.info("the sidecar closes the stream: %s", go_away.message or st.GoAwayReason.Name(go_away.reason))
-        if go_away.reason == st.GO_AWAY_REASON_SUPERSEDED:
+        connection.take_go_away(go_away, lambda: self._end_if_done(connection))
+        if connection.is_superseded():
             self._executor.stop_all("shutdown", "another process took over")
-            connection.half_closed = True
-            connection.wake.set()
-            return
-        if go_away.drain_ms:
-            loop = asyncio.get_running_loop()
-            loop.call_later(go_away.drain_ms / 1000, self._half_close, connection)
-        self._end_if_done(connection)
 
     def _end_if_done(self, connection: _Connection) -> None:
         """After a go-away the stream ends as soon as nothing is left to finish on it."""
         if connection.go_away is not None and not self._executor.in_flight():
-            self._half_close(connection)
-
-    @staticmethod
-    def _half_close(connection: _Connection) -> None:
-        connection.half_closed = True
-        connection.wake.set()
+            connection.half_close()
 
     # What the executor says.
 
@@ -748,12 +620,3 @@ def update_pieces(
 def _settle(answer: asyncio.Future[tuple[Registration, ...]], value: tuple[Registration, ...]) -> None:
     if not answer.done():
         answer.set_result(value)
-
-
-async def _within(work: Any, seconds: float) -> bool:
-    """Awaits something for a while; says whether it came."""
-    try:
-        await asyncio.wait_for(work, max(0.0, seconds))
-    except asyncio.TimeoutError:
-        return False
-    return True

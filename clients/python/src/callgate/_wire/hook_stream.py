@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
-import grpc.aio
 
 from .. import errors
 from .._gen.callgate.v1 import hook_service_pb2 as hk
@@ -24,12 +23,11 @@ from ..hook import HookSpec
 from ..hook_points import ApprovalRequested, HookQuestion
 from ..hook_runner import HookFailed, HookSaid
 from . import convert, convert_hooks
-from .channel import EOF, MESSAGE_BYTES_MAX, Dialer
+from .channel import MESSAGE_BYTES_MAX, Dialer
+from .connection import Connection, is_fatal, within
 from .status import from_grpc
 
 log = logging.getLogger("callgate")
-
-_FATAL = (errors.Unauthenticated, errors.PermissionDenied, errors.ProtocolError, errors.InvalidRequest)
 
 Answer = Callable[[HookQuestion], Awaitable[HookSaid]]
 
@@ -54,10 +52,14 @@ class HookStream:
         self._max_concurrency = max_concurrency
         self._backoff = BackoffState(backoff)
         self._ready = asyncio.Event()
-        self._closing = asyncio.Event()
+        self._wakeup = asyncio.Event()
+        self._closing = False
         self._was_ready = False
+        self._connection: Connection | None = None
+        # By invocation id. Ends with its stream: nobody else waits for the answer.
         self._asked: dict[str, asyncio.Task[None]] = {}
-        self._out: asyncio.Queue[hk.ConnectHookRequest] = asyncio.Queue()
+        # Whoever is only told goes on, whatever becomes of the stream.
+        self._told: set[asyncio.Task[None]] = set()
 
     async def wait_ready(self) -> None:
         """Returns when the sidecar has taken the hooks."""
@@ -65,7 +67,10 @@ class HookStream:
 
     def close(self) -> None:
         """Takes the hooks along, and does not come back."""
-        self._closing.set()
+        self._closing = True
+        self._wakeup.set()
+        if self._connection is not None and self._ready.is_set():
+            self._leave(self._connection)
 
     async def run(self) -> None:
         """Connects again and again. Returns after `close`.
@@ -73,60 +78,50 @@ class HookStream:
         Raises:
             CallgateError: A hook was refused, or another try cannot help.
         """
-        while not self._closing.is_set():
-            wait = await self._attempt()
-            if self._closing.is_set():
-                return
-            try:
-                await asyncio.wait_for(self._closing.wait(), wait)
-            except asyncio.TimeoutError:
-                continue
+        try:
+            while not self._closing:
+                wait = await self._attempt()
+                if not self._closing:
+                    await within(self._wakeup.wait(), wait)
+        finally:
+            for task in self._told:
+                task.cancel()
 
     async def _attempt(self) -> float:
+        """One connection, from dialling to its end. Returns how long to wait before the next."""
+        connection: Connection | None = None
         try:
             async with self._dialer.open() as channel:
                 stub: Any = hk_rpc.HookServiceStub(channel)
-                await self._serve(stub.ConnectHook(metadata=self._dialer.metadata()))
+                connection = Connection(stub.ConnectHook(metadata=self._dialer.metadata()))
+                self._connection = connection
+                await self._serve(connection)
         except (grpc.RpcError, asyncio.InvalidStateError, errors.CallgateError) as error:
             failure = error if isinstance(error, errors.CallgateError) else from_grpc(error)
-            if not self._closing.is_set() and not self._was_ready and isinstance(failure, _FATAL):
+            if not self._closing and is_fatal(failure, opened=connection is not None, was_ready=self._was_ready):
                 raise failure from error
-            if not self._closing.is_set():
+            if not self._closing:
                 log.info("the hook stream ended: %s", failure)
+        except Exception:
+            # A fault of this package must not leave the hooks deaf for good.
+            log.exception("the hook stream failed")
         finally:
+            self._connection = None
             self._ready.clear()
             asked, self._asked = self._asked, {}
             for task in asked.values():
                 task.cancel()
-        return self._backoff.lost()
+        wait = self._backoff.lost()
+        return wait if connection is None or self._closing else connection.wait_before_next(wait)
 
-    async def _serve(self, call: Any) -> None:
-        self._out = asyncio.Queue()
-        await call.write(hk.ConnectHookRequest(hello=self._hello()))
-        interval, _ = await self._read_welcome(call)
-        tasks: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(self._write(call)),
-            asyncio.ensure_future(self._read(call)),
-            asyncio.ensure_future(self._ping(interval)),
-        ]
-        closing = asyncio.ensure_future(self._closing.wait())
-        try:
-            await asyncio.wait([*tasks, closing], return_when=asyncio.FIRST_COMPLETED)
-            if self._closing.is_set():
-                # In order: the sidecar unregisters the hooks.
-                tasks[0].cancel()
-                await asyncio.wait([tasks[0]])
-                await call.write(hk.ConnectHookRequest(leave=hk.HookLeave()))
-                await call.done_writing()
-                await asyncio.wait([tasks[1]], timeout=2.0)
-                return
-            for task in tasks:
-                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                    raise error
-        finally:
-            for task in (*tasks, closing):
-                task.cancel()
-            call.cancel()
+    async def _serve(self, connection: Connection) -> None:
+        welcome = await connection.greet(hk.ConnectHookRequest(hello=self._hello()))
+        await connection.serve(
+            lambda message: self._take(connection, message),
+            lambda ping: hk.ConnectHookRequest(ping=ping),
+            convert.timing_of(welcome.timing),
+            lambda: self._take_welcome(connection, welcome),
+        )
 
     def _hello(self) -> hk.HookHello:
         return hk.HookHello(
@@ -137,13 +132,8 @@ class HookStream:
             sdk=st.Sdk(name="callgate-python", version=__version__, language="python"),
         )
 
-    async def _read_welcome(self, call: Any) -> tuple[float, int]:
-        message = await call.read()
-        if message is EOF:
-            raise from_grpc(await _end_of(call))
-        if message.WhichOneof("body") != "welcome":
-            raise errors.ProtocolError("the sidecar did not begin with a welcome")
-        refused = [item for item in message.welcome.registered if item.HasField("error")]
+    def _take_welcome(self, connection: Connection, welcome: hk.HookWelcome) -> None:
+        refused = [item for item in welcome.registered if item.HasField("error")]
         if refused and not self._was_ready:
             what = ", ".join(f"`{item.hook_id}`: {item.error.message}" for item in refused)
             raise errors.InvalidRequest(f"the sidecar refused {what}")
@@ -152,69 +142,84 @@ class HookStream:
         self._was_ready = True
         self._backoff.ready()
         self._ready.set()
-        return convert.timing_of(message.welcome.timing)
+        if self._closing:
+            self._leave(connection)
 
-    async def _write(self, call: Any) -> None:
-        while True:
-            await call.write(await self._out.get())
+    @staticmethod
+    def _leave(connection: Connection) -> None:
+        # Said, since the hooks of a stream that only ends stay behind and fail.
+        connection.say_work(hk.ConnectHookRequest(leave=hk.HookLeave()))
+        connection.half_close()
 
-    async def _ping(self, interval: float) -> None:
-        nonce = 0
-        while True:
-            await asyncio.sleep(interval)
-            nonce += 1
-            self._out.put_nowait(hk.ConnectHookRequest(ping=st.Ping(nonce=nonce)))
+    # What the sidecar says.
 
-    async def _read(self, call: Any) -> None:
-        while (message := await call.read()) is not EOF:
-            body = message.WhichOneof("body")
-            if body == "invocation":
-                self._take(message.invocation)
-            elif body == "invocation_cancelled":
-                task = self._asked.pop(message.invocation_cancelled.invocation_id, None)
-                if task is not None:
-                    task.cancel()
-            elif body == "ping":
-                self._out.put_nowait(hk.ConnectHookRequest(pong=st.Pong(nonce=message.ping.nonce)))
-            elif body == "notice":
-                log.info("the sidecar ignored a message: %s", message.notice.message)
+    def _take(self, connection: Connection, message: hk.ConnectHookResponse) -> None:
+        body = message.WhichOneof("body")
+        if body == "invocation":
+            self._begin(connection, message.invocation)
+        elif body == "invocation_cancelled":
+            task = self._asked.pop(message.invocation_cancelled.invocation_id, None)
+            if task is not None:
+                task.cancel()
+                self._end_if_done(connection)
+        elif body == "ping":
+            connection.say(hk.ConnectHookRequest(pong=st.Pong(nonce=message.ping.nonce)))
+        elif body == "pong":
+            connection.unanswered = 0
+        elif body == "go_away":
+            connection.take_go_away(message.go_away, lambda: self._end_if_done(connection))
+        elif body == "notice":
+            log.info("the sidecar ignored a message: %s", message.notice.message)
 
-    def _take(self, invocation: hk.HookInvocation) -> None:
-        task = asyncio.ensure_future(self._handle(invocation))
-        self._asked[invocation.invocation_id] = task
+    def _end_if_done(self, connection: Connection) -> None:
+        """After a go-away the stream ends as soon as nobody waits for an answer on it."""
+        if connection.go_away is not None and not self._asked:
+            connection.half_close()
 
-    async def _handle(self, invocation: hk.HookInvocation) -> None:
+    def _begin(self, connection: Connection, invocation: hk.HookInvocation) -> None:
+        if invocation.timeout_ms == 0:
+            task = asyncio.ensure_future(self._tell(invocation))
+            self._told.add(task)
+            task.add_done_callback(self._told.discard)
+            return
+        self._asked[invocation.invocation_id] = asyncio.ensure_future(self._handle(connection, invocation))
+
+    async def _handle(self, connection: Connection, invocation: hk.HookInvocation) -> None:
         name = invocation.invocation_id
-        # Who is only told answers to nobody.
-        is_awaited = invocation.timeout_ms > 0
-        verdict: hk.HookVerdict | None = None
         try:
-            asked = convert_hooks.question(invocation)
-            if asked is None:
-                raise LookupError("this SDK does not know that point")
-            said = await self._answer(asked)
-            if is_awaited:
-                digest = asked.approval.digest if isinstance(asked, ApprovalRequested) else b""
-                verdict = convert_hooks.verdict(name, said, digest)
+            verdict = await self._ask(invocation)
         except asyncio.CancelledError as error:
             if name not in self._asked:
-                raise  # Taken back.
+                raise  # Taken back, or its stream has ended.
             log.warning("the hook %s cancelled itself", invocation.hook_id)
             verdict = convert_hooks.failure(name, HookFailed.of(error))
+        self._asked.pop(name, None)
+        connection.say_work(hk.ConnectHookRequest(verdict=verdict))
+        self._end_if_done(connection)
+
+    async def _ask(self, invocation: hk.HookInvocation) -> hk.HookVerdict:
+        name = invocation.invocation_id
+        try:
+            asked = _question(invocation)
+            said = await self._answer(asked)
+            digest = asked.approval.digest if isinstance(asked, ApprovalRequested) else b""
+            return convert_hooks.verdict(name, said, digest)
+        except asyncio.CancelledError:
+            raise
         except BaseException as error:
             # Of this package, or of what a handler said: it cannot be sent.
             log.exception("the hook %s failed", invocation.hook_id)
-            verdict = convert_hooks.failure(name, HookFailed.of(error))
-        finally:
-            self._asked.pop(name, None)
-        if verdict is not None and is_awaited:
-            self._out.put_nowait(hk.ConnectHookRequest(verdict=verdict))
+            return convert_hooks.failure(name, HookFailed.of(error))
+
+    async def _tell(self, invocation: hk.HookInvocation) -> None:
+        try:
+            await self._answer(_question(invocation))
+        except Exception:
+            log.exception("the hook %s could not be told", invocation.hook_id)
 
 
-async def _end_of(call: Any) -> Any:
-    return grpc.aio.AioRpcError(
-        await call.code(),
-        grpc.aio.Metadata(),
-        await call.trailing_metadata() or grpc.aio.Metadata(),
-        details=await call.details(),
-    )
+def _question(invocation: hk.HookInvocation) -> HookQuestion:
+    asked = convert_hooks.question(invocation)
+    if asked is None:
+        raise LookupError("this SDK does not know that point")
+    return asked
