@@ -238,6 +238,16 @@ class ClientClosed(CallgateError):
     code = "client_closed"
 
 
+class MoreTimeRefused(CallgateError):
+    """A hook cannot have more time for its answer.
+
+    By `code`: `need_more_time_twice`, it has asked for this answer before;
+    `invocation_unknown`, nobody waits for its answer, or not any more.
+    """
+
+    code = "invocation_unknown"
+
+
 class ToolError(Exception):
     """Raised by a handler to answer with an error of its own domain.
 

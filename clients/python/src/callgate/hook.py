@@ -6,10 +6,12 @@ together, the sidecar decides.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Union
 
+from .errors import MoreTimeRefused
 from .permission import Mode
 from .result import CallResult, ErrorInfo, ToolResult, from_value
 from .tool import Kind, Risk
@@ -43,8 +45,72 @@ class EarlierHook:
     modified: bool = False
 
 
+class MoreTime:
+    """The more time that the handler of one question may ask for. May be used from any thread.
+
+    `limit` is the hook's own timeout in seconds, `ask` tells the sidecar and must not block.
+    """
+
+    def __init__(self, limit: float, ask: Callable[[float], None]) -> None:
+        self._lock = threading.Lock()
+        self._limit = limit
+        self._ask = ask
+        self._asked = False
+        self._over = False
+
+    def take(self, seconds: float) -> float:
+        """See `Question.need_more_time`."""
+        if not seconds > 0:
+            raise ValueError(f"seconds must be more than 0, not {seconds}")
+        with self._lock:
+            if self._over:
+                raise MoreTimeRefused("nobody waits for the answer of this hook any more")
+            if self._asked:
+                raise MoreTimeRefused(
+                    "this hook has asked for more time before; it may once for each answer",
+                    code="need_more_time_twice",
+                )
+            self._asked = True
+        granted = min(float(seconds), self._limit)
+        self._ask(granted)
+        return granted
+
+    def end(self) -> None:
+        """Nobody waits for the answer any more."""
+        with self._lock:
+            self._over = True
+
+
+class Question:
+    """What a hook is asked or told."""
+
+    # No field: a question is compared, copied and written down without it.
+    __slots__ = ("_more_time",)
+
+    def need_more_time(self, seconds: float) -> float:
+        """Asks the sidecar to wait longer for this answer, once, before the hook's time is over.
+
+        For `def` and `async def` handlers alike: it does not block and is not awaited.
+        Returns the seconds that there are more; beyond the hook's own `timeout` they are cut.
+
+        Raises:
+            MoreTimeRefused: It was asked before, or nobody waits for the answer: who is only told has
+                all the time there is.
+            ValueError: `seconds` is no span.
+        """
+        more: MoreTime | None = getattr(self, "_more_time", None)
+        if more is None:
+            raise MoreTimeRefused("nobody waits for an answer to this question")
+        return more.take(seconds)
+
+
+def allow_more_time(asked: Question, more: MoreTime) -> None:
+    """Lets the handler of a question ask for more time."""
+    object.__setattr__(asked, "_more_time", more)
+
+
 @dataclass(frozen=True, slots=True)
-class HookInput:
+class HookInput(Question):
     """A call, before it is decided or after its executor answered.
 
     Every field has a default, so that a test names only those that it is about.
@@ -250,7 +316,7 @@ class HookSpec:
     """One hook of this process, as the sidecar is told of it.
 
     Attributes:
-        timeout: Seconds for an answer, from each question.
+        timeout: Seconds for an answer, from each question; see `Question.need_more_time`.
         on_failure: What a failure before a call means.
         withhold_on_failure: After a call, a failure keeps the result back.
         observe: Only told; what it answers does not count.

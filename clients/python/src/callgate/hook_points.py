@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union
 
 from .approval import Approval
-from .hook import After, Before, HookInput, HookPoint, after_of, before_of
+from .hook import After, Before, HookInput, HookPoint, Question, after_of, before_of
 from .permission import Mode
 from .result import CallResult
 from .turns import LoopDetector, Run, ToolCall, check_type
@@ -20,7 +20,7 @@ ApprovalSays = Literal["approve", "deny", "leave"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookEvent:
+class HookEvent(Question):
     """What a hook learns of everything that is no call. Its fields are those of `HookInput`.
 
     `batch_id` is empty where the turn has no calls.

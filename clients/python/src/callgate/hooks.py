@@ -243,8 +243,8 @@ class Hooks:
         for point, handler in handlers.items():
             self._handlers[(spec.hook_id, point)] = handler
 
-    def handler_of(self, asked: HookQuestion) -> Callable[[Any], Any]:
-        """The function that is asked. Without `hook_id` the only one of that point.
+    def hook_of(self, asked: HookQuestion) -> tuple[HookSpec, Callable[[Any], Any]]:
+        """The hook that is asked, and its function. Without `hook_id` the only one of that point.
 
         Raises:
             LookupError: There is no such hook, or several.
@@ -254,7 +254,7 @@ class Hooks:
         if len(wanted) != 1:
             which = f"`{asked.hook_id}`" if asked.hook_id else "one hook"
             raise LookupError(f"{which} at {asked.point} is wanted, and there are: {', '.join(names) or 'none'}")
-        return self._handlers[(wanted[0], asked.point)]
+        return self._specs[wanted[0]], self._handlers[(wanted[0], asked.point)]
 
     def seal(self) -> None:
         """Takes no more hooks: whoever owns these has started without them, and nobody would ask a new one."""
@@ -308,13 +308,12 @@ class Hooks:
 
     async def _answer(self, asked: HookQuestion) -> HookSaid:
         """On the wire's loop: runs the handler where it belongs, and returns what it says."""
-        handler = self.handler_of(asked)
+        spec, handler = self.hook_of(asked)
         home = self._home
         assert home is not None
         if is_async(handler):
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run_async(handler, asked), home))
-        told = asked.point in ONLY_TOLD or self._specs[asked.hook_id].observe
-        threads = None if told else self._threads
+        threads = None if spec.observe or asked.point in ONLY_TOLD else self._threads
         return await asyncio.get_running_loop().run_in_executor(threads, run_sync, handler, asked)
 
     async def aclose(self) -> None:

@@ -19,7 +19,8 @@ from .approval import CHOICES, Approval
 from .client import Client
 from .context import Cancellation, SessionState, SilentReporter, ToolContext, ToolServiceRegistry
 from .errors import ToolCancelled, ToolNotFound
-from .hook_points import HookAnswer, HookQuestion, answer_of
+from .hook import MoreTime, allow_more_time
+from .hook_points import ONLY_TOLD, HookAnswer, HookQuestion, answer_of
 from .hooks import Hooks
 from .permission import PermissionVerdict
 from .result import CallResult, ToolResult, from_exception, seal, to_json
@@ -115,13 +116,18 @@ async def ask_hook(hooks: Hooks | Client, asked: HookQuestion) -> HookAnswer:
     """Asks a hook as the sidecar would, in this process and on this loop, and returns what it says.
 
     A question without `hook_id` is for the only hook of its point. Matchers are the
-    sidecar's own work and so not looked at here. What the handler raises, this raises.
+    sidecar's own work and so not looked at here, and neither is how long it takes; more
+    time may be asked for as ever. What the handler raises, this raises.
 
     Raises:
         LookupError: There is no such hook, or several.
         TypeError, ValueError: It answered something else, which is a failure.
     """
-    handler = (hooks.hooks if isinstance(hooks, Client) else hooks).handler_of(asked)
+    spec, handler = (hooks.hooks if isinstance(hooks, Client) else hooks).hook_of(asked)
+    if not spec.observe and asked.point not in ONLY_TOLD:
+        # A copy: the same question may be asked again, and then has more time again.
+        asked = replace(asked)
+        allow_more_time(asked, MoreTime(spec.timeout, lambda seconds: None))
     said = await handler(asked) if is_async(handler) else await asyncio.to_thread(handler, asked)
     return answer_of(asked.point, said)
 

@@ -6,12 +6,24 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callgate import After, AfterOutput, Before, HookInput, HookOutput, Hooks, Injected, ToolCall, ToolResult
+from callgate import (
+    After,
+    AfterOutput,
+    Before,
+    HookInput,
+    HookOutput,
+    Hooks,
+    Injected,
+    MoreTimeRefused,
+    ToolCall,
+    ToolResult,
+)
 from callgate.errors import InvalidRequest
 from real.hooking import hooks_of, run, with_tools
 
@@ -265,6 +277,55 @@ async def test_hooks_come_back_after_the_sidecar_did(own_sidecar: Sidecar, numbe
         async with await with_tools(own_sidecar, "a") as client:
             await run(client, "a")
     assert asked.is_set()
+
+
+@pytest.mark.parametrize("form", ["def", "async def"])
+async def test_a_handler_that_takes_longer_than_its_time_passes_if_it_asks_for_more(
+    own_sidecar: Sidecar, form: str
+) -> None:
+    seconds, longer = 1.0, 1.5
+    said: dict[str, list[Any]] = {}
+    hooks = hooks_of(own_sidecar)
+
+    def asks(asked: HookInput) -> None:
+        if asked.tool_name == "impatient":
+            return
+        try:
+            # Far more than there is: cut to the hook's own time.
+            said[asked.tool_name] = [asked.need_more_time(600)]
+            if asked.tool_name == "twice":
+                asked.need_more_time(600)
+        except MoreTimeRefused as refused:
+            said[asked.tool_name].append(refused.code)
+
+    def on_thread(asked: HookInput) -> Before:
+        asks(asked)
+        threading.Event().wait(longer if asked.tool_name != "endless" else 3 * seconds)
+        return Before.allow()
+
+    async def on_loop(asked: HookInput) -> Before:
+        asks(asked)
+        await asyncio.sleep(longer if asked.tool_name != "endless" else 3 * seconds)
+        return Before.allow()
+
+    hooks.before_tool_call(on_thread if form == "def" else on_loop, hook_id="slow", timeout=seconds)
+    tools = ("patient", "twice", "impatient", "endless")
+    async with hooks:
+        await hooks.wait_ready(10)
+        async with await with_tools(own_sidecar, *tools) as client:
+            ended = await asyncio.gather(*(run(client, tool) for tool in tools))
+    results = {tool: one["c"] for tool, one in zip(tools, ended, strict=True)}
+    assert {tool: results[tool].error and results[tool].error.code for tool in tools} == {
+        "patient": None,
+        "twice": None,
+        "impatient": "hook_timeout",
+        "endless": "hook_timeout",
+    }
+    assert said == {
+        "patient": [seconds],
+        "twice": [seconds, "need_more_time_twice"],
+        "endless": [seconds],
+    }
 
 
 async def test_a_hook_that_cannot_be_is_refused_at_once(own_sidecar: Sidecar) -> None:

@@ -21,7 +21,8 @@ class HookServer(hk_rpc.HookServiceServicer):
     """One socket. `verdicts` holds every answer in the order in which they came.
 
     `refuse` takes no hook, `mute` sends nothing at all, not even a welcome, and without `answer_pings`
-    no pong. `closed` counts streams whose client ended its half, `left` those that it left in order.
+    no pong. `order` is that of verdicts and askings for more time. `closed` counts streams whose client
+    ended its half, `left` those that it left in order.
     """
 
     def __init__(self, ping_interval: float = 5.0, ping_misses: int = 3) -> None:
@@ -30,6 +31,8 @@ class HookServer(hk_rpc.HookServiceServicer):
         self.endpoint = f"unix://{self.folder}/control.sock"
         self.hellos: list[hk.HookHello] = []
         self.verdicts: list[hk.HookVerdict] = []
+        self.more_time: list[hk.NeedMoreTime] = []
+        self.order: list[str] = []
         self.pings = 0
         self.pongs = 0
         self.closed = 0
@@ -52,6 +55,9 @@ class HookServer(hk_rpc.HookServiceServicer):
         self.hellos.append(hello.hello)
         self._news.set()
         while (message := await call.read()) is not grpc.aio.EOF:
+            self.order += [body for body in (message.WhichOneof("body"),) if body in ("verdict", "need_more_time")]
+            if message.HasField("need_more_time"):
+                self.more_time.append(message.need_more_time)
             if message.HasField("verdict"):
                 self.verdicts.append(message.verdict)
             if message.HasField("ping") and self.answer_pings and not self.mute:

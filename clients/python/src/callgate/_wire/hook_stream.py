@@ -7,6 +7,7 @@ one that is taken back is not, and neither is what is only told. Never decides a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from .._gen.callgate.v1 import hook_service_pb2_grpc as hk_rpc
 from .._gen.callgate.v1 import stream_pb2 as st
 from .._version import __version__
 from ..backoff import Backoff, BackoffState
-from ..hook import HookSpec
+from ..hook import HookSpec, MoreTime, allow_more_time
 from ..hook_points import ApprovalRequested, HookQuestion
 from ..hook_runner import HookFailed, HookSaid
 from . import convert, convert_hooks
@@ -186,21 +187,41 @@ class HookStream:
 
     async def _handle(self, connection: Connection, invocation: hk.HookInvocation) -> None:
         name = invocation.invocation_id
+        more = self._more_time(connection, name, invocation.timeout_ms / 1_000)
         try:
-            verdict = await self._ask(invocation)
+            verdict = await self._ask(invocation, more)
         except asyncio.CancelledError as error:
             if name not in self._asked:
                 raise  # Taken back, or its stream has ended.
             log.warning("the hook %s cancelled itself", invocation.hook_id)
             verdict = convert_hooks.failure(name, HookFailed.of(error))
+        finally:
+            more.end()
         self._asked.pop(name, None)
         connection.say_work(hk.ConnectHookRequest(verdict=verdict))
         self._end_if_done(connection)
 
-    async def _ask(self, invocation: hk.HookInvocation) -> hk.HookVerdict:
+    def _more_time(self, connection: Connection, name: str, limit: float) -> MoreTime:
+        loop = asyncio.get_running_loop()
+
+        def ask(seconds: float) -> None:
+            # Its answer may have overtaken it.
+            if name in self._asked:
+                wanted = hk.NeedMoreTime(invocation_id=name, extra_ms=convert.milliseconds(seconds))
+                connection.say(hk.ConnectHookRequest(need_more_time=wanted))
+
+        def post(seconds: float) -> None:
+            # A loop that has ended has nobody who waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ask, seconds)
+
+        return MoreTime(limit, post)
+
+    async def _ask(self, invocation: hk.HookInvocation, more: MoreTime) -> hk.HookVerdict:
         name = invocation.invocation_id
         try:
             asked = _question(invocation)
+            allow_more_time(asked, more)
             said = await self._answer(asked)
             digest = asked.approval.digest if isinstance(asked, ApprovalRequested) else b""
             return convert_hooks.verdict(name, said, digest)
