@@ -27,9 +27,12 @@ async def serve(endpoint: str) -> None:
     async def bench(_: HookInput) -> None:
         return None
 
+    # `run` does not say when it is ready.
+    serving = asyncio.ensure_future(hooks._run())
+    await asyncio.sleep(0)
     await hooks.wait_ready()
     print("ready", flush=True)
-    await asyncio.Event().wait()
+    await serving
 
 
 async def serve_bare(endpoint: str) -> None:

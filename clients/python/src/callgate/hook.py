@@ -54,16 +54,17 @@ class MoreTime:
     def __init__(self, limit: float, ask: Callable[[float], None]) -> None:
         self._lock = threading.Lock()
         self._limit = limit
-        self._ask = ask
+        # None: nobody waits any more. A question that its handler keeps must not keep the stream.
+        self._ask: Callable[[float], None] | None = ask
         self._asked = False
-        self._over = False
 
     def take(self, seconds: float) -> float:
         """See `Question.need_more_time`."""
         if not seconds > 0:
             raise ValueError(f"seconds must be more than 0, not {seconds}")
         with self._lock:
-            if self._over:
+            ask = self._ask
+            if ask is None:
                 raise MoreTimeRefused("nobody waits for the answer of this hook any more")
             if self._asked:
                 raise MoreTimeRefused(
@@ -72,13 +73,13 @@ class MoreTime:
                 )
             self._asked = True
         granted = min(float(seconds), self._limit)
-        self._ask(granted)
+        ask(granted)
         return granted
 
     def end(self) -> None:
         """Nobody waits for the answer any more."""
         with self._lock:
-            self._over = True
+            self._ask = None
 
 
 class Question:

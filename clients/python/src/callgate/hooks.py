@@ -20,6 +20,7 @@ from ._wire.channel import Dialer
 from ._wire.endpoint import TLS, resolve_control_endpoint
 from ._wire.hook_stream import HookStream
 from ._wire.link import Link
+from ._wire.loop import quieten
 from ._wire.signals import handle_signals
 from .backoff import Backoff
 from .hook import AfterHandler, AfterPoint, BeforeHandler, HookMatcher, HookPoint, HookSpec, OnFailure
@@ -32,7 +33,7 @@ from .hook_points import (
     LoopHandler,
     TurnHandler,
 )
-from .hook_runner import HookSaid, run_async, run_sync
+from .hook_runner import Asking, HookSaid
 from .tool import is_async
 
 log = logging.getLogger("callgate")
@@ -85,9 +86,13 @@ class Hooks:
         self._specs: dict[str, HookSpec] = {}
         self._handlers: dict[tuple[str, HookPoint], Callable[[Any], Any]] = {}
         self._sealed = False
-        # Of their own, so that what is only told holds up no question.
         self._threads: ThreadPoolExecutor | None = None
+        # Of their own, so that what is only told holds up no question.
+        self._told_threads: ThreadPoolExecutor | None = None
         self._home: asyncio.AbstractEventLoop | None = None
+        # `run` made the loop, so nobody else has something on it that could hold the stream up.
+        self._owns_home = False
+        self._stream_loop: asyncio.AbstractEventLoop | None = None
         self._stream: HookStream | None = None
         self._serving: asyncio.Future[None] | None = None
 
@@ -273,16 +278,33 @@ class Hooks:
             return
         self._home = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(self._max_concurrency, "callgate-hook")
+        self._told_threads = ThreadPoolExecutor(None, "callgate-told")
         self._stream = HookStream(
             self._link.dialer,
             self.specs,
-            self._answer,
+            self._ask,
             instance_id=self._instance_id,
             max_concurrency=self._max_concurrency,
             backoff=self._backoff,
         )
-        self._serving = asyncio.wrap_future(wire.submit(self._stream.run()))
+        self._stream_loop = self._home if self._shares_home() else wire.loop
+        serving = self._stream.run()
+        self._serving = (
+            asyncio.ensure_future(serving)
+            if self._stream_loop is self._home
+            else asyncio.wrap_future(wire.submit(serving))
+        )
         self._serving.add_done_callback(_note_end)
+
+    def _shares_home(self) -> bool:
+        """Whether the stream lives on the handlers' loop, which saves a question two changes of thread.
+
+        There, what blocks the loop stops the pings. So only if that could not answer questions
+        either: all handlers are `async def`, and the loop is there for nothing else.
+        """
+        # Not any loop: grpc's asyncio support is at home on this one.
+        fits = self._owns_home and isinstance(self._home, asyncio.SelectorEventLoop)
+        return fits and all(is_async(handler) for handler in self._handlers.values())
 
     async def wait_ready(self, timeout: float | None = 30.0) -> None:
         """Returns when the sidecar has taken the hooks.
@@ -295,7 +317,9 @@ class Hooks:
         stream, serving = self._stream, self._serving
         assert stream is not None
         assert serving is not None
-        ready = asyncio.ensure_future(self._link.open().run(stream.wait_ready()))
+        wire = self._link.open()
+        is_here = self._stream_loop is asyncio.get_running_loop()
+        ready = asyncio.ensure_future(stream.wait_ready() if is_here else wire.run(stream.wait_ready()))
         try:
             await asyncio.wait([ready, serving], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
@@ -306,15 +330,18 @@ class Hooks:
         finally:
             ready.cancel()
 
-    async def _answer(self, asked: HookQuestion) -> HookSaid:
-        """On the wire's loop: runs the handler where it belongs, and returns what it says."""
+    def _ask(self, asked: HookQuestion, answer: Callable[[HookSaid], None]) -> Asking:
+        """On the stream's loop: begins the handler where it belongs."""
         spec, handler = self.hook_of(asked)
-        home = self._home
-        assert home is not None
+        assert self._home is not None
+        assert self._threads is not None
+        assert self._told_threads is not None
+        asking = Asking(handler, asked, answer, asyncio.get_running_loop())
         if is_async(handler):
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run_async(handler, asked), home))
-        threads = None if spec.observe or asked.point in ONLY_TOLD else self._threads
-        return await asyncio.get_running_loop().run_in_executor(threads, run_sync, handler, asked)
+            asking.on_loop(self._home)
+        else:
+            asking.on_thread(self._told_threads if spec.observe or asked.point in ONLY_TOLD else self._threads)
+        return asking
 
     async def aclose(self) -> None:
         """Takes the hooks along and disconnects. May be called twice."""
@@ -322,10 +349,14 @@ class Hooks:
             return
         wire = self._link.wire
         if wire is not None and self._stream is not None and self._serving is not None:
-            wire.post(self._stream.close)
+            if self._stream_loop is self._home:
+                self._stream.close()
+            else:
+                wire.post(self._stream.close)
             await asyncio.wait([self._serving], timeout=CLOSE_SECONDS)
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._told_threads):
+            if threads is not None:
+                threads.shutdown(wait=False, cancel_futures=True)
         await self._link.close()
 
     async def __aenter__(self) -> Hooks:
@@ -340,10 +371,18 @@ class Hooks:
     def run(self) -> None:
         """Serves hooks until SIGTERM or SIGINT, or until another try cannot help.
 
+        The quickest way: if all handlers are `async def`, no question changes its thread. What
+        blocks their loop then stops the pings too.
+
         Raises:
             CallgateError: A hook was refused, or another try cannot help.
         """
-        asyncio.run(self.serve())
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        self._owns_home = True
+        quieten(asyncio.get_running_loop())
+        await self.serve()
 
     async def serve(self) -> None:
         """As `run`, on the loop that runs; only where that is the main thread's are signals heard."""

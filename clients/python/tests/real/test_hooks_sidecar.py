@@ -6,8 +6,11 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from conftest import Sidecar
 
 SHELL = "shell"
+SRC = Path(__file__).parents[2] / "src"
 
 
 async def test_every_call_is_logged_and_allowed(own_sidecar: Sidecar) -> None:
@@ -326,6 +330,36 @@ async def test_a_handler_that_takes_longer_than_its_time_passes_if_it_asks_for_m
         "twice": [seconds, "need_more_time_twice"],
         "endless": [seconds],
     }
+
+
+PROGRAM = """
+import sys
+from callgate import Before, Hooks
+
+hooks = Hooks(sys.argv[1])
+
+@hooks.before_tool_call
+async def guard(asked):
+    asked.need_more_time(1)
+    return Before.deny("no")
+
+hooks.run()
+print("left", flush=True)
+"""
+
+
+async def test_a_process_of_async_def_hooks_serves_until_sigterm_and_takes_them_along(own_sidecar: Sidecar) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(SRC)}
+    command = [sys.executable, "-c", PROGRAM, own_sidecar.control_endpoint]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        async with await with_tools(own_sidecar, "a") as client:
+            while (denied := (await run(client, "a"))["c"]).outcome == "success":
+                assert process.poll() is None
+            assert denied.error.code == "tool_denied_by_hook"
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.communicate, timeout=20) == ("left\n", None)
+            assert process.returncode == 0
+            assert (await run(client, "a"))["c"].outcome == "success"
 
 
 async def test_a_hook_that_cannot_be_is_refused_at_once(own_sidecar: Sidecar) -> None:

@@ -33,7 +33,7 @@ _FATAL_ALWAYS = (errors.Superseded,)
 
 @dataclass(slots=True)
 class Connection:
-    """What belongs to one stream and ends with it. Confined to the wire's loop."""
+    """What belongs to one stream and ends with it. Confined to the loop of the stream."""
 
     call: Any
     control: deque[Any] = field(default_factory=deque)

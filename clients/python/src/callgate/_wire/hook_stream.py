@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -22,7 +23,7 @@ from .._version import __version__
 from ..backoff import Backoff, BackoffState
 from ..hook import HookSpec, MoreTime, allow_more_time
 from ..hook_points import ApprovalRequested, HookQuestion
-from ..hook_runner import HookFailed, HookSaid
+from ..hook_runner import Asking, HookFailed, HookSaid
 from . import convert, convert_hooks
 from .channel import MESSAGE_BYTES_MAX, Dialer
 from .connection import Connection, is_fatal, within
@@ -30,17 +31,18 @@ from .status import from_grpc
 
 log = logging.getLogger("callgate")
 
-Answer = Callable[[HookQuestion], Awaitable[HookSaid]]
+# Asks the handler; what it says goes to the function, once, on the stream's loop.
+Ask = Callable[[HookQuestion, Callable[[HookSaid], None]], Asking]
 
 
 class HookStream:
-    """Keeps one hook process connected. Confined to the wire's loop."""
+    """Keeps one hook process connected. Confined to the loop that it runs on: the wire's, or that of `Hooks.run`."""
 
     def __init__(
         self,
         dialer: Dialer,
         specs: Sequence[HookSpec],
-        answer: Answer,
+        ask: Ask,
         *,
         instance_id: str,
         max_concurrency: int,
@@ -48,7 +50,7 @@ class HookStream:
     ) -> None:
         self._dialer = dialer
         self._specs = specs
-        self._answer = answer
+        self._ask = ask
         self._instance_id = instance_id
         self._max_concurrency = max_concurrency
         self._backoff = BackoffState(backoff)
@@ -58,9 +60,9 @@ class HookStream:
         self._was_ready = False
         self._connection: Connection | None = None
         # By invocation id. Ends with its stream: nobody else waits for the answer.
-        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[str, _Waiting] = {}
         # Whoever is only told goes on, whatever becomes of the stream.
-        self._told: set[asyncio.Task[None]] = set()
+        self._told: dict[str, Asking] = {}
 
     async def wait_ready(self) -> None:
         """Returns when the sidecar has taken the hooks."""
@@ -85,8 +87,8 @@ class HookStream:
                 if not self._closing:
                     await within(self._wakeup.wait(), wait)
         finally:
-            for task in self._told:
-                task.cancel()
+            for asking in self._told.values():
+                asking.cancel()
 
     async def _attempt(self) -> float:
         """One connection, from dialling to its end. Returns how long to wait before the next."""
@@ -110,8 +112,8 @@ class HookStream:
             self._connection = None
             self._ready.clear()
             asked, self._asked = self._asked, {}
-            for task in asked.values():
-                task.cancel()
+            for waiting in asked.values():
+                waiting.give_up()
         wait = self._backoff.lost()
         return wait if connection is None or self._closing else connection.wait_before_next(wait)
 
@@ -159,9 +161,9 @@ class HookStream:
         if body == "invocation":
             self._begin(connection, message.invocation)
         elif body == "invocation_cancelled":
-            task = self._asked.pop(message.invocation_cancelled.invocation_id, None)
-            if task is not None:
-                task.cancel()
+            waiting = self._asked.pop(message.invocation_cancelled.invocation_id, None)
+            if waiting is not None:
+                waiting.give_up()
                 self._end_if_done(connection)
         elif body == "ping":
             connection.say(hk.ConnectHookRequest(pong=st.Pong(nonce=message.ping.nonce)))
@@ -179,27 +181,44 @@ class HookStream:
 
     def _begin(self, connection: Connection, invocation: hk.HookInvocation) -> None:
         if invocation.timeout_ms == 0:
-            task = asyncio.ensure_future(self._tell(invocation))
-            self._told.add(task)
-            task.add_done_callback(self._told.discard)
+            self._tell(invocation)
             return
-        self._asked[invocation.invocation_id] = asyncio.ensure_future(self._handle(connection, invocation))
-
-    async def _handle(self, connection: Connection, invocation: hk.HookInvocation) -> None:
         name = invocation.invocation_id
-        more = self._more_time(connection, name, invocation.timeout_ms / 1_000)
+        waiting = _Waiting(self._more_time(connection, name, invocation.timeout_ms / 1_000))
+        self._asked[name] = waiting
         try:
-            verdict = await self._ask(invocation, more)
-        except asyncio.CancelledError as error:
-            if name not in self._asked:
-                raise  # Taken back, or its stream has ended.
-            log.warning("the hook %s cancelled itself", invocation.hook_id)
+            asked = _question(invocation)
+            allow_more_time(asked, waiting.more_time)
+            digest = asked.approval.digest if isinstance(asked, ApprovalRequested) else b""
+            waiting.asking = self._ask(asked, lambda said: self._answer(connection, invocation, said, digest))
+        except Exception as error:
+            log.exception("the hook %s cannot be asked", invocation.hook_id)
+            self._answer(connection, invocation, HookFailed.of(error), b"")
+
+    def _answer(self, connection: Connection, invocation: hk.HookInvocation, said: HookSaid, digest: bytes) -> None:
+        name = invocation.invocation_id
+        waiting = self._asked.pop(name, None)
+        if waiting is None:
+            return
+        waiting.more_time.end()
+        try:
+            verdict = convert_hooks.verdict(name, said, digest)
+        except BaseException as error:
+            # It runs a little of the user's code.
+            log.exception("the hook %s said what cannot be sent", invocation.hook_id)
             verdict = convert_hooks.failure(name, HookFailed.of(error))
-        finally:
-            more.end()
-        self._asked.pop(name, None)
         connection.say_work(hk.ConnectHookRequest(verdict=verdict))
         self._end_if_done(connection)
+
+    def _tell(self, invocation: hk.HookInvocation) -> None:
+        def heard(_: HookSaid) -> None:
+            self._told.pop(name, None)
+
+        name = invocation.invocation_id
+        try:
+            self._told[name] = self._ask(_question(invocation), heard)
+        except Exception:
+            log.exception("the hook %s cannot be told", invocation.hook_id)
 
     def _more_time(self, connection: Connection, name: str, limit: float) -> MoreTime:
         loop = asyncio.get_running_loop()
@@ -217,26 +236,19 @@ class HookStream:
 
         return MoreTime(limit, post)
 
-    async def _ask(self, invocation: hk.HookInvocation, more: MoreTime) -> hk.HookVerdict:
-        name = invocation.invocation_id
-        try:
-            asked = _question(invocation)
-            allow_more_time(asked, more)
-            said = await self._answer(asked)
-            digest = asked.approval.digest if isinstance(asked, ApprovalRequested) else b""
-            return convert_hooks.verdict(name, said, digest)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            # Of this package, or of what a handler said: it cannot be sent.
-            log.exception("the hook %s failed", invocation.hook_id)
-            return convert_hooks.failure(name, HookFailed.of(error))
 
-    async def _tell(self, invocation: hk.HookInvocation) -> None:
-        try:
-            await self._answer(_question(invocation))
-        except Exception:
-            log.exception("the hook %s could not be told", invocation.hook_id)
+@dataclass(slots=True)
+class _Waiting:
+    """A question that somebody waits for an answer to."""
+
+    more_time: MoreTime
+    asking: Asking | None = None
+
+    def give_up(self) -> None:
+        """Nobody waits any more."""
+        self.more_time.end()
+        if self.asking is not None:
+            self.asking.cancel()
 
 
 def _question(invocation: hk.HookInvocation) -> HookQuestion:

@@ -31,7 +31,7 @@ class WireLoop:
         self._users = 0
         # Not the policy's: whatever loop the user prefers, grpc's asyncio support is at home on this one.
         self.loop = asyncio.new_event_loop() if sys.platform == "win32" else asyncio.SelectorEventLoop()
-        self.loop.set_exception_handler(_handle)
+        quieten(self.loop)
         self._thread = threading.Thread(target=self._run, name="callgate-wire", daemon=True)
         self._thread.start()
 
@@ -88,6 +88,11 @@ class WireLoop:
             return
         if threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_SECONDS)
+
+
+def quieten(loop: asyncio.AbstractEventLoop) -> None:
+    """Keeps to itself what grpc does to a loop of ours when there is another. Never for a loop of the user's."""
+    loop.set_exception_handler(_handle)
 
 
 def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
