@@ -427,6 +427,14 @@ pub(super) const SAME_PROGRAMS: &[(&[&str], &str)] = &[
     (&["nodejs"], "node"),
 ];
 
+/// Sub-commands that are programs as well.
+pub(super) const PROGRAM_OF: &[(&str, &str, &str)] = &[
+    ("docker", "compose", "docker-compose"),
+    ("podman", "compose", "podman-compose"),
+    ("npm", "exec", "npx"),
+    ("pnpm", "dlx", "pnpx"),
+];
+
 /// A program, its sub-command, flags of it, and the words that mean all of them.
 pub(super) const FLAGGED: &[(&str, &str, &[&str], &str)] = &[
     ("git", "branch", &["-d", "-f"], "branch -D"),

@@ -5,18 +5,38 @@
 
 use super::acting::unversioned;
 use super::limits;
-use super::peel::{basename, is_assignment};
-use super::spelling_names::{FLAGGED, SAME, SAME_PROGRAMS, SHORTENED, STANDS_FOR};
+use super::peel::{basename, has_options_first, is_assignment};
+use super::spelling_names::{FLAGGED, PROGRAM_OF, SAME, SAME_PROGRAMS, SHORTENED, STANDS_FOR};
 use super::targets::{
     GOALS, KUBERNETES, KUBERNETES_KINDS, KUBERNETES_VALUED, KUBERNETES_VERBS, SCRIPTS,
 };
 
+/// Most words that may be options before a sub-command and their values.
+const OPTIONS_MAX: usize = 4;
+
 /// The same command with the names of what it does spelled otherwise. Each may have more of its own.
 pub(super) fn spelled_otherwise(argv: &[String]) -> Vec<Vec<String>> {
-    let Some((name, rest)) = argv.split_first() else {
+    let Some((written, rest)) = argv.split_first() else {
         return Vec::new();
     };
-    let name = basename(name);
+    let name = basename(written);
+    let mut forms = spellings(name, rest);
+    forms.extend(options_behind(argv));
+    forms.extend(with_plain_paths(argv));
+    // A rule may name the program by its path.
+    if written != name {
+        let same = forms
+            .iter()
+            .filter(|form| form.first().is_some_and(|head| head == name));
+        let by_path: Vec<Vec<String>> = same
+            .filter_map(|form| Some([std::slice::from_ref(written), form.get(1..)?].concat()))
+            .collect();
+        forms.extend(by_path);
+    }
+    forms
+}
+
+fn spellings(name: &str, rest: &[String]) -> Vec<Vec<String>> {
     let mut forms = Vec::new();
     for (programs, groups) in SAME {
         if programs.contains(&name) {
@@ -51,7 +71,17 @@ pub(super) fn spelled_otherwise(argv: &[String]) -> Vec<Vec<String>> {
             forms.push(head.chain(kept.cloned()).collect());
         }
     }
+    for (program, sub, meant) in PROGRAM_OF {
+        if *program == name && starts_with(rest, sub) {
+            forms.push([&[(*meant).to_owned()], rest.get(1..).unwrap_or_default()].concat());
+        }
+        if *meant == name {
+            let head = [program, sub].map(|word| (*word).to_owned());
+            forms.push([&head, rest].concat());
+        }
+    }
     forms.extend(bare_stash(name, rest));
+    forms.extend(forced_push(name, rest));
     forms.extend(kebab(name, rest));
     forms.extend(workspace(name, rest));
     forms.extend(script(name, rest));
@@ -100,6 +130,80 @@ fn of_beginning(name: &str, rest: &[String], full: &[&str]) -> Vec<Vec<String>> 
     meant
         .map(|full| [&[name.to_owned(), (*full).to_owned()], rest].concat())
         .collect()
+}
+
+/// `hg -q ci` as `hg ci -q`, `gh issue -R x new` as `gh issue new -R x`. How many of the words behind an
+/// option are its values is not known.
+fn options_behind(argv: &[String]) -> Vec<Vec<String>> {
+    let name = argv.first().map_or("", |name| basename(name));
+    let known = SAME.iter().any(|(programs, _)| programs.contains(&name));
+    let Some(at) = [1, 2]
+        .into_iter()
+        .find(|at| argv.get(*at).is_some_and(|word| word.starts_with('-')))
+    else {
+        return Vec::new();
+    };
+    if !known || has_options_first(argv) {
+        return Vec::new();
+    }
+    let ends = (at + 1..argv.len()).take(OPTIONS_MAX);
+    let ends = ends.filter(|end| argv.get(*end).is_some_and(|word| !word.starts_with('-')));
+    let forms = ends.filter_map(|end| {
+        let (head, options) = (argv.get(..at)?, argv.get(at..end)?);
+        let (sub, rest) = argv.get(end..)?.split_first()?;
+        Some([head, std::slice::from_ref(sub), options, rest].concat())
+    });
+    forms.collect()
+}
+
+/// Paths in their shortest form: `./x` and `.//x/` as `x`, and of the program `././x` as `./x`.
+fn with_plain_paths(argv: &[String]) -> Option<Vec<String>> {
+    let (name, rest) = argv.split_first()?;
+    let name = match name.starts_with('.') {
+        true => format!("./{}", plain_path(name)),
+        false => name.clone(),
+    };
+    let rest = rest
+        .iter()
+        .map(|word| match word.starts_with("./") || word.ends_with('/') {
+            true => plain_path(word),
+            false => word.clone(),
+        });
+    let form: Vec<String> = std::iter::once(name).chain(rest).collect();
+    (form != argv).then_some(form)
+}
+
+fn plain_path(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        match (part, parts.last()) {
+            ("..", Some(last)) if *last != ".." => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    let root = if path.starts_with('/') { "/" } else { "" };
+    match parts.as_slice() {
+        // The root, or here.
+        [] => path.to_owned(),
+        parts => format!("{root}{}", parts.join("/")),
+    }
+}
+
+/// `git push origin +main` as `git push --force origin main`.
+fn forced_push(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    let (_, rest) = rest
+        .split_first()
+        .filter(|(sub, _)| name == "git" && *sub == "push")?;
+    let is_forced = rest.iter().any(|word| word.starts_with('+'));
+    is_forced.then(|| {
+        let head = ["git", "push", "--force"].map(str::to_owned);
+        let plain = rest
+            .iter()
+            .map(|word| word.trim_start_matches('+').to_owned());
+        head.into_iter().chain(plain).collect()
+    })
 }
 
 /// `git stash` as `git stash push`.
@@ -291,6 +395,18 @@ mod tests {
             ("git branch -d -f x", "git branch -D x"),
             ("docker volume remove x", "docker volume rm x"),
             ("apt remove x", "apt-get remove x"),
+            ("docker-compose up", "docker compose up"),
+            ("docker compose up", "docker-compose up"),
+            ("npx x", "npm exec x"),
+            ("hg -q ci", "hg ci -q"),
+            ("svn --password p ci", "svn ci --password p"),
+            ("gh issue -R x new", "gh issue new -R x"),
+            ("././deploy.sh x", "./deploy.sh x"),
+            ("./x/../deploy.sh", "./deploy.sh"),
+            ("node ./a//b.js", "node a/b.js"),
+            ("rm -rf .git/", "rm -rf .git"),
+            ("./gradlew clean publish", "./gradlew publish"),
+            ("git push o +main", "git push --force o main"),
             ("svn ci -m x", "svn commit -m x"),
             ("ip a d 1.2.3.4 dev x", "ip address d 1.2.3.4 dev x"),
         ];
