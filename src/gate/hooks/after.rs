@@ -1,8 +1,8 @@
 //! The serial fold of one call's hooks after its executor answered.
 //!
 //! A rewritten result flows on to the next hook and passes the limits again, as a tool's own would; the
-//! first STOP or ABORT ends the chain. A hook that fails, or whose result is no good, leaves the result as it was, unless it is there to hold results
-//! back. Never turns an error into success.
+//! first STOP or ABORT ends the chain. A hook that fails, or whose result is no good, leaves the result as
+//! it was, unless it is there to hold results back. Never turns an error into success.
 
 use super::hook::Hook;
 use super::verdict::{AfterAction, AfterVerdict, HookFailure, INJECTED_MAX};

@@ -167,6 +167,25 @@ async fn edited_arguments_run_and_denied_ones_do_not() {
 }
 
 #[tokio::test]
+async fn a_blank_edit_is_none() {
+    let (_sidecar, mut executor, orchestrator, approver) = with_approver(Setup::default()).await;
+    let mut events = frozen(&orchestrator, erasing("t")).await;
+    let approval = approver.only().await;
+    let edit = |text: &str| pb::ApprovalDecision {
+        edited_arguments_json: text.to_owned().into(),
+        ..choose(&approval, Edit)
+    };
+    let outcome = approver.decide(edit(" \n\t")).await;
+    assert_eq!(outcome.status(), pb::DecisionStatus::Refused);
+    assert_eq!(code(&outcome), "approval_edit_invalid");
+    let outcome = approver.decide(edit("{}")).await;
+    assert_eq!(outcome.status(), pb::DecisionStatus::Taken);
+    let work = executor.work().await;
+    executor.answer_text(&work, "").await;
+    events.completed().await;
+}
+
+#[tokio::test]
 async fn an_approver_may_answer_in_the_tools_place() {
     let (_sidecar, mut executor, orchestrator, approver) = with_approver(Setup::default()).await;
     let mut events = frozen(&orchestrator, erasing("t")).await;
