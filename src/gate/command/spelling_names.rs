@@ -427,6 +427,17 @@ pub(super) const SAME_PROGRAMS: &[(&[&str], &str)] = &[
     (&["nodejs"], "node"),
 ];
 
+/// Signals by name and number.
+pub(super) const SIGNALS: &[(&str, &str)] = &[
+    ("HUP", "1"),
+    ("INT", "2"),
+    ("QUIT", "3"),
+    ("ABRT", "6"),
+    ("KILL", "9"),
+    ("TERM", "15"),
+    ("STOP", "19"),
+];
+
 /// Sub-commands that are programs as well.
 pub(super) const PROGRAM_OF: &[(&str, &str, &str)] = &[
     ("docker", "compose", "docker-compose"),

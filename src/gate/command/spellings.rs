@@ -6,7 +6,9 @@
 use super::acting::unversioned;
 use super::limits;
 use super::peel::{basename, has_options_first, is_assignment};
-use super::spelling_names::{FLAGGED, PROGRAM_OF, SAME, SAME_PROGRAMS, SHORTENED, STANDS_FOR};
+use super::spelling_names::{
+    FLAGGED, PROGRAM_OF, SAME, SAME_PROGRAMS, SHORTENED, SIGNALS, STANDS_FOR,
+};
 use super::targets::{
     GOALS, KUBERNETES, KUBERNETES_KINDS, KUBERNETES_VALUED, KUBERNETES_VERBS, SCRIPTS,
 };
@@ -80,6 +82,8 @@ fn spellings(name: &str, rest: &[String]) -> Vec<Vec<String>> {
             forms.push([&head, rest].concat());
         }
     }
+    forms.extend(by_number(name, rest));
+    forms.extend(with_dash(name, rest));
     forms.extend(bare_stash(name, rest));
     forms.extend(forced_push(name, rest));
     forms.extend(kebab(name, rest));
@@ -189,6 +193,38 @@ fn plain_path(path: &str) -> String {
         [] => path.to_owned(),
         parts => format!("{root}{}", parts.join("/")),
     }
+}
+
+/// `kill -KILL 1` and `kill -s KILL 1` as `kill -9 1`.
+fn by_number(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    if !matches!(name, "kill" | "pkill" | "killall") {
+        return None;
+    }
+    let (first, rest) = rest.split_first()?;
+    let (signal, rest) = match first.as_str() {
+        "-s" | "-n" | "--signal" => rest
+            .split_first()
+            .map(|(signal, rest)| (signal.as_str(), rest))?,
+        other => (
+            other
+                .strip_prefix("--signal=")
+                .or(other.strip_prefix('-'))?,
+            rest,
+        ),
+    };
+    let signal = signal.to_uppercase();
+    let bare = signal.trim_start_matches("SIG");
+    let known = SIGNALS.iter().find(|(known, _)| *known == bare);
+    let number = known.map_or(bare, |(_, number)| *number);
+    let form = [&[name.to_owned(), format!("-{number}")], rest].concat();
+    (form.get(1) != Some(first)).then_some(form)
+}
+
+/// `tar xf a` as `tar -xf a`.
+fn with_dash(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    let (letters, rest) = rest.split_first()?;
+    let is_old = matches!(name, "tar" | "gtar" | "bsdtar") && !letters.starts_with('-');
+    is_old.then(|| [&[name.to_owned(), format!("-{letters}")], rest].concat())
 }
 
 /// `git push origin +main` as `git push --force origin main`.
@@ -407,6 +443,10 @@ mod tests {
             ("rm -rf .git/", "rm -rf .git"),
             ("./gradlew clean publish", "./gradlew publish"),
             ("git push o +main", "git push --force o main"),
+            ("kill -SIGKILL 1", "kill -9 1"),
+            ("pkill -s kill x", "pkill -9 x"),
+            ("killall --signal=9 x", "killall -9 x"),
+            ("tar xzf a", "tar -xzf a"),
             ("svn ci -m x", "svn commit -m x"),
             ("ip a d 1.2.3.4 dev x", "ip address d 1.2.3.4 dev x"),
         ];
