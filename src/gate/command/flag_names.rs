@@ -2,10 +2,13 @@
 //!
 //! Data only. A flag that stands in no list has the one name that it was written with.
 
-/// Long names of short flags. The first words are the program and its sub-command.
-pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
+/// Programs, or sub-commands of theirs, and the long and short names of their flags.
+type Named = (&'static [&'static str], &'static [(&'static str, char)]);
+
+/// Long names of short flags.
+pub(super) const LONG_NAMES: &[Named] = &[
     (
-        "rm",
+        &["rm"],
         &[
             ("recursive", 'r'),
             ("force", 'f'),
@@ -15,7 +18,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "chmod",
+        &["chmod", "chown", "chgrp"],
         &[
             ("recursive", 'R'),
             ("verbose", 'v'),
@@ -24,25 +27,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "chown",
-        &[
-            ("recursive", 'R'),
-            ("verbose", 'v'),
-            ("changes", 'c'),
-            ("silent", 'f'),
-        ],
-    ),
-    (
-        "chgrp",
-        &[
-            ("recursive", 'R'),
-            ("verbose", 'v'),
-            ("changes", 'c'),
-            ("silent", 'f'),
-        ],
-    ),
-    (
-        "cp",
+        &["cp"],
         &[
             ("recursive", 'r'),
             ("force", 'f'),
@@ -52,13 +37,19 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "mv",
+        &["mv"],
         &[("force", 'f'), ("verbose", 'v'), ("no-clobber", 'n')],
     ),
-    ("ln", &[("symbolic", 's'), ("force", 'f'), ("verbose", 'v')]),
-    ("shred", &[("force", 'f'), ("remove", 'u'), ("zero", 'z')]),
     (
-        "sed",
+        &["ln"],
+        &[("symbolic", 's'), ("force", 'f'), ("verbose", 'v')],
+    ),
+    (
+        &["shred"],
+        &[("force", 'f'), ("remove", 'u'), ("zero", 'z')],
+    ),
+    (
+        &["sed"],
         &[
             ("in-place", 'i'),
             ("quiet", 'n'),
@@ -67,7 +58,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "git push",
+        &["git push"],
         &[
             ("force", 'f'),
             ("delete", 'd'),
@@ -76,11 +67,11 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "git clean",
+        &["git clean"],
         &[("force", 'f'), ("quiet", 'q'), ("dry-run", 'n')],
     ),
     (
-        "git add",
+        &["git add"],
         &[
             ("all", 'A'),
             ("update", 'u'),
@@ -89,7 +80,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "git commit",
+        &["git commit"],
         &[
             ("all", 'a'),
             ("message", 'm'),
@@ -98,27 +89,36 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "git branch",
+        &["git branch"],
         &[("delete", 'd'), ("force", 'f'), ("move", 'm'), ("all", 'a')],
     ),
-    ("git checkout", &[("force", 'f'), ("quiet", 'q')]),
+    (&["git checkout"], &[("force", 'f'), ("quiet", 'q')]),
     (
-        "git switch",
+        &["git switch"],
         &[("force", 'f'), ("create", 'c'), ("discard-changes", 'f')],
     ),
     (
-        "git tag",
+        &["git tag"],
         &[("delete", 'd'), ("force", 'f'), ("annotate", 'a')],
     ),
-    ("git rm", &[("force", 'f'), ("dry-run", 'n')]),
-    ("git stash", &[]),
+    (&["git rm"], &[("force", 'f'), ("dry-run", 'n')]),
     (
-        "docker rm",
+        &["docker rm"],
         &[("force", 'f'), ("volumes", 'v'), ("link", 'l')],
     ),
-    ("docker rmi", &[("force", 'f')]),
     (
-        "docker run",
+        &[
+            "docker rmi",
+            "docker container prune",
+            "docker volume rm",
+            "docker network prune",
+            "cargo install",
+            "git worktree",
+        ],
+        &[("force", 'f')],
+    ),
+    (
+        &["docker run"],
         &[
             ("detach", 'd'),
             ("interactive", 'i'),
@@ -127,7 +127,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "curl",
+        &["curl"],
         &[
             ("output", 'o'),
             ("request", 'X'),
@@ -135,21 +135,26 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("upload-file", 'T'),
         ],
     ),
-    ("kill", &[("signal", 's')]),
-    ("docker compose down", &[("volumes", 'v'), ("timeout", 't')]),
+    (&["kill", "docker kill"], &[("signal", 's')]),
     (
-        "docker compose up",
+        &["docker compose down"],
+        &[("volumes", 'v'), ("timeout", 't')],
+    ),
+    (
+        &["docker compose up"],
         &[("detach", 'd'), ("force-recreate", 'F')],
     ),
-    ("docker compose", &[("file", 'f'), ("project-name", 'p')]),
-    ("docker system prune", &[("all", 'a'), ("force", 'f')]),
-    ("docker image prune", &[("all", 'a'), ("force", 'f')]),
-    ("docker volume prune", &[("all", 'a'), ("force", 'f')]),
-    ("docker container prune", &[("force", 'f')]),
-    ("docker volume rm", &[("force", 'f')]),
-    ("docker network prune", &[("force", 'f')]),
+    (&["docker compose"], &[("file", 'f'), ("project-name", 'p')]),
     (
-        "docker exec",
+        &[
+            "docker system prune",
+            "docker image prune",
+            "docker volume prune",
+        ],
+        &[("all", 'a'), ("force", 'f')],
+    ),
+    (
+        &["docker exec"],
         &[
             ("user", 'u'),
             ("interactive", 'i'),
@@ -160,14 +165,16 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "docker build",
+        &["docker build"],
         &[("file", 'f'), ("tag", 't'), ("quiet", 'q')],
     ),
-    ("docker stop", &[("time", 't'), ("timeout", 't')]),
-    ("docker kill", &[("signal", 's')]),
-    ("docker", &[("host", 'H'), ("context", 'c'), ("debug", 'D')]),
+    (&["docker stop"], &[("time", 't'), ("timeout", 't')]),
     (
-        "kubectl",
+        &["docker"],
+        &[("host", 'H'), ("context", 'c'), ("debug", 'D')],
+    ),
+    (
+        &["kubectl"],
         &[
             ("namespace", 'n'),
             ("filename", 'f'),
@@ -181,11 +188,11 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "helm",
+        &["helm"],
         &[("namespace", 'n'), ("values", 'f'), ("install", 'i')],
     ),
     (
-        "npm",
+        &["npm"],
         &[
             ("global", 'g'),
             ("force", 'f'),
@@ -198,9 +205,12 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("yes", 'y'),
         ],
     ),
-    ("yarn add", &[("dev", 'D'), ("exact", 'E'), ("peer", 'P')]),
     (
-        "pnpm",
+        &["yarn add"],
+        &[("dev", 'D'), ("exact", 'E'), ("peer", 'P')],
+    ),
+    (
+        &["pnpm"],
         &[
             ("global", 'g'),
             ("save-dev", 'D'),
@@ -210,7 +220,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "pip",
+        &["pip"],
         &[
             ("upgrade", 'U'),
             ("requirement", 'r'),
@@ -223,7 +233,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "cargo",
+        &["cargo"],
         &[
             ("release", 'r'),
             ("quiet", 'q'),
@@ -233,9 +243,8 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("jobs", 'j'),
         ],
     ),
-    ("cargo install", &[("force", 'f')]),
     (
-        "gh api",
+        &["gh api"],
         &[
             ("method", 'X'),
             ("field", 'F'),
@@ -244,7 +253,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "gh pr",
+        &["gh pr"],
         &[
             ("repo", 'R'),
             ("squash", 's'),
@@ -256,9 +265,9 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("body", 'b'),
         ],
     ),
-    ("gh", &[("repo", 'R')]),
+    (&["gh"], &[("repo", 'R')]),
     (
-        "apt-get",
+        &["apt-get", "apt"],
         &[
             ("yes", 'y'),
             ("assume-yes", 'y'),
@@ -268,17 +277,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "apt",
-        &[
-            ("yes", 'y'),
-            ("assume-yes", 'y'),
-            ("quiet", 'q'),
-            ("simulate", 's'),
-            ("target-release", 't'),
-        ],
-    ),
-    (
-        "dpkg",
+        &["dpkg"],
         &[
             ("remove", 'r'),
             ("install", 'i'),
@@ -287,34 +286,33 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "git rebase",
+        &["git rebase"],
         &[("interactive", 'i'), ("exec", 'x'), ("force-rebase", 'f')],
     ),
     (
-        "git pull",
+        &["git pull"],
         &[("rebase", 'r'), ("force", 'f'), ("quiet", 'q')],
     ),
     (
-        "git fetch",
+        &["git fetch"],
         &[("prune", 'p'), ("force", 'f'), ("all", 'A'), ("tags", 't')],
     ),
-    ("git worktree", &[("force", 'f')]),
-    ("git revert", &[("no-commit", 'n'), ("mainline", 'm')]),
+    (&["git revert"], &[("no-commit", 'n'), ("mainline", 'm')]),
     (
-        "git cherry-pick",
+        &["git cherry-pick"],
         &[("no-commit", 'n'), ("mainline", 'm'), ("signoff", 's')],
     ),
-    ("git apply", &[("reverse", 'R')]),
+    (&["git apply"], &[("reverse", 'R')]),
     (
-        "git merge",
+        &["git merge"],
         &[("message", 'm'), ("signoff", 's'), ("verbose", 'v')],
     ),
     (
-        "git reset",
+        &["git reset"],
         &[("patch", 'p'), ("quiet", 'q'), ("intent-to-add", 'N')],
     ),
     (
-        "git restore",
+        &["git restore"],
         &[
             ("source", 's'),
             ("staged", 'S'),
@@ -323,7 +321,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "git clone",
+        &["git clone"],
         &[
             ("config", 'c'),
             ("branch", 'b'),
@@ -332,19 +330,19 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "hg push",
+        &["hg push"],
         &[("force", 'f'), ("rev", 'r'), ("bookmark", 'B')],
     ),
     (
-        "hg",
+        &["hg"],
         &[("repository", 'R'), ("quiet", 'q'), ("verbose", 'v')],
     ),
     (
-        "svn",
+        &["svn"],
         &[("message", 'm'), ("quiet", 'q'), ("revision", 'r')],
     ),
     (
-        "psql",
+        &["psql"],
         &[
             ("command", 'c'),
             ("host", 'h'),
@@ -355,7 +353,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "mysql",
+        &["mysql"],
         &[
             ("execute", 'e'),
             ("host", 'h'),
@@ -365,7 +363,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "node",
+        &["node"],
         &[
             ("eval", 'e'),
             ("print", 'p'),
@@ -374,7 +372,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "tar",
+        &["tar"],
         &[
             ("extract", 'x'),
             ("get", 'x'),
@@ -387,7 +385,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "iptables",
+        &["iptables", "ip6tables"],
         &[
             ("flush", 'F'),
             ("delete", 'D'),
@@ -399,19 +397,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "ip6tables",
-        &[
-            ("flush", 'F'),
-            ("delete", 'D'),
-            ("append", 'A'),
-            ("insert", 'I'),
-            ("policy", 'P'),
-            ("table", 't'),
-            ("delete-chain", 'X'),
-        ],
-    ),
-    (
-        "wget",
+        &["wget"],
         &[
             ("output-document", 'O'),
             ("quiet", 'q'),
@@ -420,7 +406,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "grep",
+        &["grep"],
         &[
             ("recursive", 'r'),
             ("ignore-case", 'i'),
@@ -428,10 +414,10 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("file", 'f'),
         ],
     ),
-    ("ls", &[("all", 'a'), ("recursive", 'R')]),
-    ("brew", &[("force", 'f'), ("verbose", 'v')]),
+    (&["ls"], &[("all", 'a'), ("recursive", 'R')]),
+    (&["brew"], &[("force", 'f'), ("verbose", 'v')]),
     (
-        "gradle",
+        &["gradle"],
         &[
             ("exclude-task", 'x'),
             ("project-dir", 'p'),
@@ -440,7 +426,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "pacman",
+        &["pacman"],
         &[
             ("remove", 'R'),
             ("sync", 'S'),
@@ -449,7 +435,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
         ],
     ),
     (
-        "rsync",
+        &["rsync"],
         &[
             ("archive", 'a'),
             ("recursive", 'r'),
@@ -458,10 +444,10 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("verbose", 'v'),
         ],
     ),
-    ("truncate", &[("size", 's'), ("no-create", 'c')]),
-    ("touch", &[("date", 'd'), ("reference", 'r')]),
+    (&["truncate"], &[("size", 's'), ("no-create", 'c')]),
+    (&["touch"], &[("date", 'd'), ("reference", 'r')]),
     (
-        "sudo",
+        &["sudo"],
         &[
             ("user", 'u'),
             ("group", 'g'),
@@ -472,9 +458,12 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("non-interactive", 'n'),
         ],
     ),
-    ("useradd", &[("groups", 'G'), ("shell", 's'), ("uid", 'u')]),
     (
-        "usermod",
+        &["useradd"],
+        &[("groups", 'G'), ("shell", 's'), ("uid", 'u')],
+    ),
+    (
+        &["usermod"],
         &[
             ("append", 'a'),
             ("groups", 'G'),
@@ -482,7 +471,7 @@ pub(super) const LONG_NAMES: &[(&str, &[(&str, char)])] = &[
             ("shell", 's'),
         ],
     ),
-    ("userdel", &[("remove", 'r'), ("force", 'f')]),
+    (&["userdel"], &[("remove", 'r'), ("force", 'f')]),
 ];
 
 /// Short flags that mean the same: the second is what the first is taken for.

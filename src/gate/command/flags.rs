@@ -99,9 +99,6 @@ pub(in crate::gate) fn is_flag(word: &str) -> bool {
 
 type Names = Vec<(&'static str, char)>;
 
-/// Most letters of a group that are taken apart.
-const GROUP_MAX: usize = 24;
-
 struct Reader<'a> {
     program: &'a str,
     names: Names,
@@ -200,17 +197,25 @@ impl<'a> Reader<'a> {
     }
 
     /// `-rf`, or `-n5`, or `-sXPOST`, or `-name`: each letter may be a flag, and what follows it its value.
+    /// A flag that takes a value takes all that follows its first letter, so that the same letter further
+    /// on says nothing new; that bounds what a long group costs without leaving any of it out.
     fn group(&mut self, word: &str, mut names: Vec<String>) {
         let letters = word.get(1..).unwrap_or_default();
         // `-19` is a number, not two flags.
         let is_number = letters.len() > 1 && letters.chars().all(|letter| letter.is_ascii_digit());
         let mut rest = letters.chars();
-        for _ in 0..GROUP_MAX {
-            let Some(letter) = rest.next().filter(|_| !is_number) else {
-                break;
-            };
-            let spelled = self.names_of_letter(letter);
+        let mut seen = [false; 128];
+        while let Some(letter) = rest.next().filter(|_| !is_number) {
             let value = rest.as_str();
+            // No program has another letter than these for an option.
+            let place = u32::from(letter) as usize;
+            let is_new = seen
+                .get_mut(place)
+                .is_some_and(|seen| !std::mem::replace(seen, true));
+            if !is_new && !value.is_empty() {
+                continue;
+            }
+            let spelled = self.names_of_letter(letter);
             for name in &spelled {
                 self.flag(name.clone());
                 if !value.is_empty() {
@@ -268,7 +273,7 @@ fn names_of(program: &str, argv: &[String]) -> Names {
     ];
     let rows = LONG_NAMES
         .iter()
-        .filter(|(row, _)| known.iter().any(|known| known == row));
+        .filter(|(row, _)| known.iter().any(|known| row.contains(&known.as_str())));
     rows.flat_map(|(_, names)| names.iter().copied()).collect()
 }
 
@@ -305,6 +310,12 @@ mod tests {
             ("docker run --privileged=false x", "--privileged", false),
             ("curl -sXDELETE u", "-XDELETE", true),
             ("kill -19 1", "-9", false),
+            ("rm -vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvrf x", "-rf", true),
+            (
+                "curl -ssssssssssssssssssssssssssssXDELETE u",
+                "-XDELETE",
+                true,
+            ),
         ];
         for (command, flag, expected) in cases {
             assert_eq!(

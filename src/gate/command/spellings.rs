@@ -4,7 +4,6 @@
 //! is about the other too.
 
 use super::acting::unversioned;
-use super::limits;
 use super::peel::{basename, has_options_first, is_assignment};
 use super::spelling_names::{
     FLAGGED, PROGRAM_OF, SAME, SAME_PROGRAMS, SHORTENED, SIGNALS, STANDS_FOR,
@@ -12,9 +11,6 @@ use super::spelling_names::{
 use super::targets::{
     GOALS, KUBERNETES, KUBERNETES_KINDS, KUBERNETES_VALUED, KUBERNETES_VERBS, SCRIPTS,
 };
-
-/// Most words that may be options before a sub-command and their values.
-const OPTIONS_MAX: usize = 4;
 
 /// The same command with the names of what it does spelled otherwise. Each may have more of its own.
 pub(super) fn spelled_otherwise(argv: &[String]) -> Vec<Vec<String>> {
@@ -150,8 +146,11 @@ fn options_behind(argv: &[String]) -> Vec<Vec<String>> {
     if !known || has_options_first(argv) {
         return Vec::new();
     }
-    let ends = (at + 1..argv.len()).take(OPTIONS_MAX);
-    let ends = ends.filter(|end| argv.get(*end).is_some_and(|word| !word.starts_with('-')));
+    // A word behind an option may be its value; the first one behind another word is none.
+    let is_option = |at: usize| argv.get(at).is_some_and(|word| word.starts_with('-'));
+    let words = (at + 1..argv.len()).filter(|end| !is_option(*end));
+    let values = words.clone().take_while(|end| is_option(end - 1));
+    let ends = words.take(values.count() + 1);
     let forms = ends.filter_map(|end| {
         let (head, options) = (argv.get(..at)?, argv.get(at..end)?);
         let (sub, rest) = argv.get(end..)?.split_first()?;
@@ -317,8 +316,7 @@ fn goals(name: &str, rest: &[String]) -> Vec<Vec<String>> {
         is_value = is_option && valued.contains(&word.as_str());
     }
     let with = |goals: &[String]| [&[name.to_owned()], goals, &options].concat();
-    let each = found.iter().take(limits::STARTS_MAX);
-    let alone = each.map(|goal| with(std::slice::from_ref(goal)));
+    let alone = found.iter().map(|goal| with(std::slice::from_ref(goal)));
     let mut forms: Vec<Vec<String>> = std::iter::once(with(&found)).chain(alone).collect();
     forms.retain(|form| form.get(1..) != Some(rest));
     forms
@@ -353,7 +351,7 @@ fn kinds(name: &str, rest: &[String]) -> Vec<Vec<String>> {
     let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     // `po,svc x`.
     let is_list = word.contains(',');
-    let named = word.split(',').take(limits::STARTS_MAX);
+    let named = word.split(',');
     let forms = named.flat_map(|word| {
         let (kind, thing) = match word.split_once('/') {
             Some((kind, thing)) => (kind, Some(thing.to_owned())),
@@ -421,6 +419,14 @@ mod tests {
                 "kubectl delete widgets x -n a",
             ),
             ("kubectl get svc,po", "kubectl get pods"),
+            (
+                "kubectl get a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,po",
+                "kubectl get pods",
+            ),
+            (
+                "make a b c d e f g h i j k l m n o p q r deploy",
+                "make deploy",
+            ),
             ("make -j deploy", "make deploy -j"),
             ("make ./deploy", "make deploy"),
             ("make .DEFAULT_GOAL:=deploy", "make deploy"),
@@ -436,6 +442,7 @@ mod tests {
             ("npx x", "npm exec x"),
             ("hg -q ci", "hg ci -q"),
             ("svn --password p ci", "svn ci --password p"),
+            ("hg -q -v -y -q -v -y ci", "hg ci -q -v -y -q -v -y"),
             ("gh issue -R x new", "gh issue new -R x"),
             ("././deploy.sh x", "./deploy.sh x"),
             ("./x/../deploy.sh", "./deploy.sh"),

@@ -9,9 +9,6 @@ use super::peel::{Inner, basename, is_assignment, peel, program};
 use super::programs::Role;
 use super::spellings::spelled_otherwise;
 
-/// Most wrappers behind which a command is looked for by name.
-const AROUND_MAX: usize = 3;
-
 /// One form of a command, or of a whole text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct View {
@@ -180,7 +177,7 @@ fn around_inner(around: &[String], argv: &[String]) -> Vec<String> {
     });
     if let Some(name) = argv.first().filter(|_| is_wrapper) {
         let name = basename(name).to_owned();
-        if around.len() < AROUND_MAX && !around.contains(&name) {
+        if !around.contains(&name) {
             around.push(name);
         }
     }

@@ -12,7 +12,7 @@ use crate::gate::command::{Operand, Unordered, is_flag};
 pub(super) const FILED_WORDS: usize = 2;
 
 /// Most flags of a pattern that are tried with and without the next word as their value.
-const VALUED_MAX: usize = 3;
+const VALUED_MAX: usize = 6;
 
 /// One pattern, its flags taken out.
 #[derive(Debug, Clone)]
