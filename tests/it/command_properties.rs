@@ -5,12 +5,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use callgate::gate::command::{Analysis, Opaque, analyse, limits};
-use callgate::gate::permission::{
-    Approver, Check, CommandSubject, Grants, Hook, Mode, ModeBounds, Settings, Situation, Subject,
-};
+use callgate::gate::permission::{CommandSubject, Grants, Mode, Subject};
 use callgate::gate::tool::Kind;
 
-use crate::permissions::build::{NOW, Written, decide, policy};
+use crate::permissions::build::{Written, decide, policy, situation};
 use crate::support::shell_text::{Dice, around, broken, simple};
 
 const STACK_BYTES: usize = 16 << 20;
@@ -30,16 +28,8 @@ fn guarded(text: &str) -> Analysis {
 fn stops(rule: &str, text: &str) -> bool {
     let policy = policy(&[Written::of("deny", rule)]);
     let command = CommandSubject::of(text, &guarded(text));
-    let situation = Situation {
-        now: NOW,
-        mode: ModeBounds::of(Mode::Auto),
-        policies: &[&policy],
-        grants: &Grants::default(),
-        hook: Hook::Proceed,
-        check: Check::Passthrough,
-        approver: Approver::Expected,
-        settings: Settings::default(),
-    };
+    let (policies, grants) = ([&policy], Grants::default());
+    let situation = situation(Mode::Auto, &policies, &grants);
     let answer = decide(
         "Bash",
         Kind::Execute,

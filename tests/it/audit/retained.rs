@@ -64,6 +64,13 @@ fn sequence_of(line: &str) -> u64 {
     line["sequence"].as_u64().unwrap()
 }
 
+/// Everything that is kept, as `export` writes it.
+async fn exported(sidecar: &Sidecar) -> String {
+    let export = sidecar.home().join("export.jsonl");
+    run(sidecar, &["export", "--out", path(&export)]).await;
+    std::fs::read_to_string(&export).unwrap()
+}
+
 #[tokio::test]
 async fn what_retention_dropped_is_missed_nowhere_and_told_everywhere() {
     let sidecar = retained().await;
@@ -94,9 +101,7 @@ async fn what_retention_dropped_is_missed_nowhere_and_told_everywhere() {
 #[tokio::test]
 async fn a_cut_off_begin_is_no_retention() {
     let sidecar = retained().await;
-    let export = sidecar.home().join("export.jsonl");
-    run(&sidecar, &["export", "--out", path(&export)]).await;
-    let text = std::fs::read_to_string(&export).unwrap();
+    let text = exported(&sidecar).await;
     let lines: Vec<&str> = text.lines().collect();
     let first = sequence_of(lines[0]);
     // Every head of it may have been signed and kept by whoever cuts.
@@ -138,9 +143,7 @@ async fn a_cut_off_begin_is_no_retention() {
 #[tokio::test]
 async fn a_record_has_its_own_number_wherever_the_export_begins() {
     let sidecar = retained().await;
-    let export = sidecar.home().join("export.jsonl");
-    run(&sidecar, &["export", "--out", path(&export)]).await;
-    let text = std::fs::read_to_string(&export).unwrap();
+    let text = exported(&sidecar).await;
     let lines: Vec<&str> = text.lines().collect();
     let first = sequence_of(lines[0]);
     for place in [0, 2] {

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use callgate::gate::ids::{OwnerName, ToolName, UnixMillis};
 use callgate::gate::json::{Document, JsonLimits};
 use callgate::gate::permission::{
-    Aliases, Answer, Call, CommandSubject, GrantedTool, LoadError, LoadOptions, Loaded, Place,
-    Policy, Situation, Source, SourceRules, SourceText, Subject, Trust, decide_call,
+    Aliases, Answer, Approver, Call, Check, CommandSubject, GrantedTool, Grants, Hook, LoadError,
+    LoadOptions, Loaded, Mode, ModeBounds, Place, Policy, Settings, Situation, Source, SourceRules,
+    SourceText, Subject, Trust, decide_call,
 };
 use callgate::gate::result::Digest;
 use callgate::gate::tool::{Kind, Risk, SubjectKind};
@@ -131,3 +132,21 @@ pub(crate) fn decide(
 
 /// The first moment.
 pub(crate) const NOW: UnixMillis = UnixMillis(1_000);
+
+/// A moment at which nothing but these rules and the mode speaks.
+pub(crate) fn situation<'a>(
+    mode: Mode,
+    policies: &'a [&'a Policy],
+    grants: &'a Grants,
+) -> Situation<'a> {
+    Situation {
+        now: NOW,
+        mode: ModeBounds::of(mode),
+        policies,
+        grants,
+        hook: Hook::Proceed,
+        check: Check::Passthrough,
+        approver: Approver::Expected,
+        settings: Settings::default(),
+    }
+}

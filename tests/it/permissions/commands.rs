@@ -3,13 +3,11 @@
 //! Commands are read as the sidecar reads them. Never runs one.
 
 use callgate::cli::explain::shown;
-use callgate::gate::permission::{
-    Approver, Check, CommandSubject, Grants, Hook, Mode, ModeBounds, Settings, Situation, Subject,
-};
+use callgate::gate::permission::{CommandSubject, Grants, Mode, Subject};
 use callgate::gate::tool::Kind;
 use serde::Deserialize;
 
-use super::build::{NOW, Written, decide, policy};
+use super::build::{Written, decide, policy, situation};
 use super::vectors::{NoCounterpart, read};
 
 /// Bytes of the stack on which commands are read, as in the sidecar.
@@ -67,16 +65,8 @@ impl Case {
         let mode = self.mode.as_deref().map_or(Mode::Default, |name| {
             Mode::parse(name).expect("no such mode")
         });
-        let situation = Situation {
-            now: NOW,
-            mode: ModeBounds::of(mode),
-            policies: &[&policy],
-            grants: &grants,
-            hook: Hook::Proceed,
-            check: Check::Passthrough,
-            approver: Approver::Expected,
-            settings: Settings::default(),
-        };
+        let policies = [&policy];
+        let situation = situation(mode, &policies, &grants);
         let subject = Subject::Command(CommandSubject::read(&self.command));
         let answer = decide("Bash", Kind::Execute, &subject, &situation);
         let shown = shown(&answer);

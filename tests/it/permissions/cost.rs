@@ -3,26 +3,13 @@
 //! Never measures time.
 
 use callgate::gate::permission::{
-    Aliases, Approver, Check, CommandSubject, Grants, Hook, LoadOptions, Mode, ModeBounds, Policy,
-    RuleEntry, Settings, Situation, Source, SourceRules, SourceText, Trust, Verdict,
+    Aliases, CommandSubject, Grants, LoadOptions, Mode, Policy, RuleEntry, Source, SourceRules,
+    SourceText, Trust, Verdict,
 };
 use callgate::gate::tool::Kind;
 use callgate::gate::tool::SubjectKind;
 
-use super::build::{NOW, decide, subject};
-
-fn situation<'a>(policies: &'a [&'a Policy], grants: &'a Grants) -> Situation<'a> {
-    Situation {
-        now: NOW,
-        mode: ModeBounds::of(Mode::Default),
-        policies,
-        grants,
-        hook: Hook::Proceed,
-        check: Check::Passthrough,
-        approver: Approver::Expected,
-        settings: Settings::default(),
-    }
-}
+use super::build::{decide, situation, subject};
 
 /// `count` rules of each of the lists, made by `rule`.
 fn rules(count: usize, rule: &dyn Fn(usize) -> String) -> Policy {
@@ -53,7 +40,7 @@ fn rules(count: usize, rule: &dyn Fn(usize) -> String) -> Policy {
 fn looks(policy: &Policy, tool: &str, kind: SubjectKind, text: &str) -> u32 {
     let grants = Grants::default();
     let policies = [policy];
-    let situation = situation(&policies, &grants);
+    let situation = situation(Mode::Default, &policies, &grants);
     let answer = decide(tool, Kind::Other, &subject(kind, text), &situation);
     assert_eq!(answer.verdict, Verdict::Ask, "no rule matches");
     answer.looks

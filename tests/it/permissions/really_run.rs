@@ -7,13 +7,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use callgate::gate::command::Opaque;
-use callgate::gate::permission::{
-    Answer, Approver, Check, CommandSubject, Grants, Hook, Mode, ModeBounds, Policy, Settings,
-    Situation, Subject, Verdict,
-};
+use callgate::gate::permission::{Answer, CommandSubject, Grants, Mode, Policy, Subject, Verdict};
 use callgate::gate::tool::Kind;
 
-use super::build::{NOW, Written, decide, policy};
+use super::build::{Written, decide, policy, situation};
 use crate::support::sandbox::Sandbox;
 use crate::support::shell_text::{Dice, around, broken, simple};
 
@@ -104,16 +101,8 @@ impl Gate {
     }
 
     fn answer(&self, text: &str) -> Answer {
-        let situation = Situation {
-            now: NOW,
-            mode: ModeBounds::of(Mode::Default),
-            policies: &[&self.policy],
-            grants: &self.grants,
-            hook: Hook::Proceed,
-            check: Check::Passthrough,
-            approver: Approver::Expected,
-            settings: Settings::default(),
-        };
+        let policies = [&self.policy];
+        let situation = situation(Mode::Default, &policies, &self.grants);
         let read = catch_unwind(AssertUnwindSafe(|| CommandSubject::read(text)));
         let unread = |_| CommandSubject::unread(text, Opaque::ParserCrashed);
         let subject = Subject::Command(read.unwrap_or_else(unread));
